@@ -1,0 +1,154 @@
+//! Who wrote a value: (client, index, version) sealed into the 122 free bits of a UUID, and opened again.
+//!
+//! The seal is a keyed permutation of 122 bits (a balanced Feistel network over two halves of 61), so that no two authors
+//! share a value and the bytes look random. 46 bits are left over; they are zero before sealing, so a value that nobody
+//! wrote opens with probability 2⁻⁴⁶.
+
+use super::{Place, Version};
+
+/// Bits that name a client.
+pub const CLIENT_BITS: u32 = 20;
+/// Bits that name one of its keys.
+pub const INDEX_BITS: u32 = 40;
+const VERSION_BITS: u32 = 16;
+
+/// Length of a UUID as text.
+pub const UUID_LEN: usize = 36;
+
+const HALF_BITS: u32 = 61;
+const HALF: u64 = (1 << HALF_BITS) - 1;
+const ROUNDS: usize = 4;
+
+/// Who wrote a value, and which version of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The key.
+    pub place: Place,
+    /// Its version.
+    pub version: Version,
+}
+
+impl Author {
+    /// The author at `place` in `version`.
+    pub fn of(place: Place, version: Version) -> Self {
+        Self { place, version }
+    }
+
+    /// Two halves of 61 bits; the upper 46 bits together are the check and stay zero.
+    fn pack(self) -> (u64, u64) {
+        let upper = u64::from(self.place.client) << VERSION_BITS | u64::from(self.version);
+        (upper, self.place.index)
+    }
+
+    fn unpack(upper: u64, lower: u64) -> Option<Self> {
+        let version = (upper & ((1 << VERSION_BITS) - 1)) as Version;
+        let client = upper >> VERSION_BITS;
+        if client >> CLIENT_BITS != 0 || lower >> INDEX_BITS != 0 {
+            return None;
+        }
+        Some(Self { place: Place { client: client as u32, index: lower }, version })
+    }
+}
+
+/// The permutation, keyed by seed and domain.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    keys: [u64; ROUNDS],
+}
+
+impl Mix {
+    /// The permutation of `seed` in `domain`.
+    pub fn new(seed: u64, domain: u64) -> Self {
+        let mut state = scramble(seed ^ scramble(domain));
+        let keys = std::array::from_fn(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            scramble(state)
+        });
+        Self { keys }
+    }
+
+    /// 122 bits that name `author`.
+    pub fn seal(&self, author: Author) -> u128 {
+        let (mut left, mut right) = author.pack();
+        for key in self.keys {
+            (left, right) = (right, left ^ round(right, key));
+        }
+        u128::from(left) << HALF_BITS | u128::from(right)
+    }
+
+    /// The author that `sealed` names, if any.
+    pub fn open(&self, sealed: u128) -> Option<Author> {
+        let (mut left, mut right) = ((sealed >> HALF_BITS) as u64 & HALF, sealed as u64 & HALF);
+        for key in self.keys.iter().rev() {
+            (left, right) = (right ^ round(left, *key), left);
+        }
+        Author::unpack(left, right)
+    }
+}
+
+fn round(half: u64, key: u64) -> u64 {
+    scramble(half ^ key) & HALF
+}
+
+/// A bijective scrambler of 64 bits in which every input bit reaches every output bit (splitmix64's finisher).
+pub fn scramble(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Two hex digits for every byte.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut table = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    table
+};
+
+/// Where the 16 bytes of a UUID stand in its text.
+const BYTE_AT: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// Appends 122 bits as a version 4 UUID.
+pub fn write_uuid(bits: u128, out: &mut Vec<u8>) {
+    // 48 + 12 bits stand before the variant, 62 after it.
+    let upper = (bits >> 62) as u64;
+    let lower = bits as u64 & ((1 << 62) - 1);
+    let high = (upper >> 12) << 16 | 0x4000 | (upper & 0xfff);
+    let low = 1 << 63 | lower;
+    let mut text = [b'-'; UUID_LEN];
+    let bytes = high.to_be_bytes().into_iter().chain(low.to_be_bytes());
+    for (at, byte) in BYTE_AT.into_iter().zip(bytes) {
+        text[at..at + 2].copy_from_slice(&HEX[usize::from(byte)]);
+    }
+    out.extend_from_slice(&text);
+}
+
+/// The 122 bits of a version 4 UUID exactly as [`write_uuid`] writes it; `None` for any other text.
+pub fn parse_uuid(text: &[u8]) -> Option<u128> {
+    let text: &[u8; UUID_LEN] = text.try_into().ok()?;
+    if [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
+        return None;
+    }
+    let mut all: u128 = 0;
+    for at in BYTE_AT {
+        all = all << 8 | u128::from(nibble(text[at])?) << 4 | u128::from(nibble(text[at + 1])?);
+    }
+    let (high, low) = ((all >> 64) as u64, all as u64);
+    if high >> 12 & 0xf != 4 || low >> 62 != 2 {
+        return None;
+    }
+    let upper = (high >> 16) << 12 | (high & 0xfff);
+    Some(u128::from(upper) << 62 | u128::from(low & ((1 << 62) - 1)))
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,300 @@
+//! Keys and values as pure functions of (seed, client, index, version). No I/O, no clock, no table.
+//!
+//! Every key has exactly one writer, so every reading has exactly one right answer, and nothing of a dataset is kept in
+//! memory. A value names its author (`author`), so that a wrong one can be told: another version of the same key, the
+//! value of another key, or nobody's.
+
+mod author;
+mod order;
+mod template;
+mod value;
+
+pub use author::{Author, Mix};
+pub use order::Order;
+pub use template::{Template, TemplateError};
+pub use value::{Alphabet, Sizes, ValuePattern};
+
+/// A key's version: 1 for the first write, raised by every further write phase. 0 is never written.
+pub type Version = u16;
+
+/// What keys look like.
+#[derive(Clone, Debug)]
+pub enum KeyPattern {
+    /// Random-looking UUIDs, none of them twice.
+    Uuid,
+    /// A template that tells keys apart (`Template::ambiguity` found nothing).
+    Template(Template),
+}
+
+/// The key of one client by its place: `index` counts from 0 for each client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The owning client, from 0.
+    pub client: u32,
+    /// Which of its keys, from 0.
+    pub index: u64,
+}
+
+/// Who wrote a foreign value, as far as the value tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The client that it belongs to.
+    pub client: u32,
+    /// The key that it belongs to; `None` if the value names only its client.
+    pub index: Option<u64>,
+    /// Its version; `None` if the value names none.
+    pub version: Option<Version>,
+}
+
+/// What a value that was read turned out to be, before anybody asks whether it was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Byte for byte the value of the version that was asked for.
+    Matched,
+    /// Byte for byte this key's value in another version.
+    OtherVersion(Version),
+    /// Another key's or client's value.
+    Foreign(Owner),
+    /// Nobody's value.
+    Corrupt,
+}
+
+/// The data of a run.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    seed: u64,
+    clients: u32,
+    keys: u64,
+    first: u64,
+    key: KeyPattern,
+    value: ValuePattern,
+    order: Order,
+    key_mix: Mix,
+    value_mix: Mix,
+}
+
+/// Domains keep a key from ever looking like a value of the same place.
+const KEY_DOMAIN: u64 = 0x6b65_7973;
+const VALUE_DOMAIN: u64 = 0x7661_6c75;
+
+impl Dataset {
+    /// The most clients that a value can name.
+    pub const MAX_CLIENTS: u32 = 1 << author::CLIENT_BITS;
+    /// The most keys per client that a value can name.
+    pub const MAX_KEYS: u64 = 1 << author::INDEX_BITS;
+
+    /// A dataset of `keys` keys for each of `clients` clients, whose numbers `{n}` and `{i}` start at `first`.
+    ///
+    /// The caller has checked that `clients` and `keys` are within [`Self::MAX_CLIENTS`] and [`Self::MAX_KEYS`], that
+    /// `first + clients × keys` fits 64 bits, and that a key template tells keys apart.
+    pub fn new(
+        seed: u64,
+        clients: u32,
+        keys: u64,
+        first: u64,
+        key: KeyPattern,
+        value: ValuePattern,
+        order: Order,
+    ) -> Self {
+        Self {
+            seed,
+            clients,
+            keys,
+            first,
+            key,
+            value,
+            order,
+            key_mix: Mix::new(seed, KEY_DOMAIN),
+            value_mix: Mix::new(seed, VALUE_DOMAIN),
+        }
+    }
+
+    /// The seed from which every byte follows.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Clients that own keys.
+    pub fn clients(&self) -> u32 {
+        self.clients
+    }
+
+    /// Keys of each client.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Where `{n}` and `{i}` start.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// What keys look like.
+    pub fn key_pattern(&self) -> &KeyPattern {
+        &self.key
+    }
+
+    /// What values look like.
+    pub fn value_pattern(&self) -> &ValuePattern {
+        &self.value
+    }
+
+    /// The order in which a pass walks over keys.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Appends the key at `place`.
+    pub fn key(&self, place: Place, out: &mut Vec<u8>) {
+        match &self.key {
+            KeyPattern::Uuid => author::write_uuid(self.key_mix.seal(Author::of(place, 0)), out),
+            KeyPattern::Template(template) => template.write(self.numbers(place), out),
+        }
+    }
+
+    /// The key's length in bytes.
+    pub fn key_len(&self, place: Place) -> usize {
+        match &self.key {
+            KeyPattern::Uuid => author::UUID_LEN,
+            KeyPattern::Template(template) => template.len(self.numbers(place)),
+        }
+    }
+
+    /// Appends the value of `place` in `version`.
+    pub fn value(&self, place: Place, version: Version, out: &mut Vec<u8>) {
+        match &self.value {
+            ValuePattern::Uuid => author::write_uuid(self.sealed(place, version), out),
+            ValuePattern::Template(template) => template.write(self.numbers(place), out),
+            ValuePattern::Bytes { sizes, alphabet } => {
+                value::write(self.sealed(place, version), sizes.of(self.seed, place), *alphabet, out);
+            }
+        }
+    }
+
+    /// The value's length in bytes; the same in every version.
+    pub fn value_len(&self, place: Place) -> usize {
+        match &self.value {
+            ValuePattern::Uuid => author::UUID_LEN,
+            ValuePattern::Template(template) => template.len(self.numbers(place)),
+            ValuePattern::Bytes { sizes, .. } => sizes.of(self.seed, place),
+        }
+    }
+
+    /// What `got` is, read at `place` where `version` was expected. `scratch` is overwritten.
+    pub fn read(&self, place: Place, version: Version, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        scratch.clear();
+        self.value(place, version, scratch);
+        if scratch.as_slice() == got { Reading::Matched } else { self.classify(place, got, scratch) }
+    }
+
+    /// The slow half of [`Self::read`]: whose value is it?
+    fn classify(&self, place: Place, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        let sealed = match &self.value {
+            ValuePattern::Uuid => author::parse_uuid(got),
+            ValuePattern::Bytes { alphabet, .. } => value::parse(got, *alphabet),
+            ValuePattern::Template(template) => return self.classify_template(template, place, got),
+        };
+        let Some(author) = sealed.and_then(|sealed| self.value_mix.open(sealed)) else {
+            return Reading::Corrupt;
+        };
+        // The head names an author; the rest must be that author's too.
+        scratch.clear();
+        self.value(author.place, author.version, scratch);
+        if scratch.as_slice() != got {
+            Reading::Corrupt
+        } else if author.place == place {
+            Reading::OtherVersion(author.version)
+        } else {
+            Reading::Foreign(Owner {
+                client: author.place.client,
+                index: Some(author.place.index),
+                version: Some(author.version),
+            })
+        }
+    }
+
+    /// A template value belongs to somebody else if it parses to another n or client.
+    fn classify_template(&self, template: &Template, place: Place, got: &[u8]) -> Reading {
+        let Some(found) = template.parse(got) else { return Reading::Corrupt };
+        let owner = match (found.n, found.client, found.i) {
+            (Some(n), client, i) => {
+                let Some(offset) = n.checked_sub(self.first) else { return Reading::Corrupt };
+                let (owner, index) = (offset / self.keys, offset % self.keys);
+                let consistent = client.is_none_or(|c| c == owner) && i.is_none_or(|i| i == self.first + index);
+                if !consistent {
+                    return Reading::Corrupt;
+                }
+                (owner, Some(index))
+            }
+            (None, Some(client), i) => match i {
+                None => (client, None),
+                Some(i) => match i.checked_sub(self.first) {
+                    Some(index) if index < self.keys => (client, Some(index)),
+                    _ => return Reading::Corrupt,
+                },
+            },
+            // `{i}` alone does not tell clients apart: nearest of kin is the same client.
+            (None, None, Some(i)) => match i.checked_sub(self.first) {
+                Some(index) if index < self.keys => (u64::from(place.client), Some(index)),
+                _ => return Reading::Corrupt,
+            },
+            (None, None, None) => return Reading::Corrupt,
+        };
+        match u32::try_from(owner.0) {
+            Ok(client) if client < Self::MAX_CLIENTS && (client, owner.1) != (place.client, Some(place.index)) => {
+                Reading::Foreign(Owner { client, index: owner.1, version: None })
+            }
+            _ => Reading::Corrupt,
+        }
+    }
+
+    /// What a wrong value cannot tell in this dataset, for people; `None` if every class can be told.
+    pub fn blind_spot(&self) -> Option<&'static str> {
+        match &self.value {
+            ValuePattern::Uuid => None,
+            ValuePattern::Bytes { sizes, alphabet } => (sizes.smallest() < value::head_len(*alphabet))
+                .then_some("values are too short to name their author: a wrong one is reported as corrupt"),
+            ValuePattern::Template(template) if template.is_constant() => {
+                Some("all values are alike: stale and foreign values look right, a wrong one is reported as corrupt")
+            }
+            ValuePattern::Template(_) => {
+                Some("template values carry no version: a second write of the same bytes cannot be told from the first")
+            }
+        }
+    }
+
+    /// Whether two versions of a key differ in their bytes.
+    pub fn tells_versions(&self) -> bool {
+        !matches!(self.value, ValuePattern::Template(_))
+    }
+
+    /// The version that `value` claims for `place`, if it is this key's in any version.
+    pub fn version_of(&self, place: Place, value: &[u8]) -> Option<Version> {
+        match self.read(place, 1, value, &mut Vec::new()) {
+            Reading::Matched => Some(1),
+            Reading::OtherVersion(version) => Some(version),
+            Reading::Foreign(_) | Reading::Corrupt => None,
+        }
+    }
+
+    /// Whether keys could be somebody else's (a UUID cannot be).
+    pub fn keys_may_be_taken(&self) -> bool {
+        matches!(self.key, KeyPattern::Template(_))
+    }
+
+    /// The three numbers of a place that a template can show.
+    fn numbers(&self, place: Place) -> template::Numbers {
+        template::Numbers {
+            n: self.first + u64::from(place.client) * self.keys + place.index,
+            i: self.first + place.index,
+            client: u64::from(place.client),
+        }
+    }
+
+    fn sealed(&self, place: Place, version: Version) -> u128 {
+        self.value_mix.seal(Author::of(place, version))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn dataset(key: &str, value: ValuePattern, order: Order) -> Dataset {
+    let key = if key == "uuid" {
+        KeyPattern::Uuid
+    } else {
+        KeyPattern::Template(Template::parse_source(key).expect("a template"))
+    };
+    Dataset::new(42, 3, 100, 1, key, value, order)
+}
+
+fn uuids() -> Dataset {
+    dataset("uuid", ValuePattern::Uuid, Order::Written)
+}
+
+fn key(data: &Dataset, client: u32, index: u64) -> String {
+    let mut out = Vec::new();
+    data.key(Place { client, index }, &mut out);
+    String::from_utf8(out).expect("keys here are text")
+}
+
+fn value(data: &Dataset, client: u32, index: u64, version: Version) -> Vec<u8> {
+    let mut out = Vec::new();
+    data.value(Place { client, index }, version, &mut out);
+    out
+}
+
+fn template(source: &str) -> ValuePattern {
+    ValuePattern::Template(Template::parse_source(source).expect("a template"))
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_for_ever() {
+    let data = uuids();
+    assert_eq!(key(&data, 0, 0), "9e118d92-1c62-4b88-9d0d-a3b44fde087b");
+    assert_eq!(value(&data, 2, 99, 7), b"83576968-ecb8-4308-b316-2784c4d2052f");
+}
+
+#[test]
+fn no_two_places_share_a_key_and_n_counts_on() {
+    for pattern in ["uuid", "key{n:07}", "{client}:{i}"] {
+        let data = dataset(pattern, ValuePattern::Uuid, Order::Written);
+        let keys: HashSet<_> =
+            (0..3).flat_map(|c| (0..100).map(move |i| (c, i))).map(|(c, i)| key(&data, c, i)).collect();
+        assert_eq!(keys.len(), 300, "{pattern}");
+    }
+    let data = dataset("key{n:07}", template("value{n:07}"), Order::Written);
+    assert_eq!(key(&data, 0, 0), "key0000001");
+    assert_eq!(key(&data, 1, 0), "key0000101");
+    assert_eq!(value(&data, 1, 0, 1), b"value0000101");
+}
+
+#[test]
+fn a_wrong_value_is_told_by_its_author() {
+    let long = ValuePattern::Bytes { sizes: Sizes::fixed(1000), alphabet: Alphabet::Alphanumeric };
+    let binary = ValuePattern::Bytes { sizes: Sizes::fixed(100), alphabet: Alphabet::Binary };
+    let hex = ValuePattern::Bytes { sizes: Sizes::fixed(40), alphabet: Alphabet::Hex };
+    for pattern in [ValuePattern::Uuid, long, binary, hex] {
+        let data = dataset("uuid", pattern, Order::Written);
+        let here = Place { client: 1, index: 5 };
+        let read = |got: &[u8]| data.read(here, 2, got, &mut Vec::new());
+        assert_eq!(read(&value(&data, 1, 5, 2)), Reading::Matched);
+        assert_eq!(read(&value(&data, 1, 5, 1)), Reading::OtherVersion(1));
+        let owner = Owner { client: 2, index: Some(5), version: Some(2) };
+        assert_eq!(read(&value(&data, 2, 5, 2)), Reading::Foreign(owner));
+        assert_eq!(read(b"something else"), Reading::Corrupt);
+        assert_eq!(read(b""), Reading::Corrupt);
+        // One bit anywhere makes it nobody's: not this key's older version, not another key's.
+        let right = value(&data, 1, 5, 2);
+        for at in 0..right.len() {
+            let mut wrong = right.clone();
+            wrong[at] ^= 1;
+            assert_eq!(read(&wrong), Reading::Corrupt, "bit at {at}");
+        }
+    }
+}
+
+#[test]
+fn template_values_are_foreign_if_they_parse_to_another_place() {
+    let data = dataset("key{n}", template("value{n:07}"), Order::Written);
+    let here = Place { client: 1, index: 5 };
+    let read = |got: &[u8]| data.read(here, 1, got, &mut Vec::new());
+    assert_eq!(read(b"value0000106"), Reading::Matched);
+    assert_eq!(read(b"value0000206"), Reading::Foreign(Owner { client: 2, index: Some(5), version: None }));
+    assert_eq!(read(b"value106"), Reading::Corrupt);
+    assert_eq!(read(b"value0000000"), Reading::Corrupt);
+}
+
+#[test]
+fn templates_that_do_not_tell_keys_apart_are_found() {
+    let ambiguity = |source: &str| Template::parse_source(source).expect("a template").ambiguity(12, 100, 1);
+    for good in ["{n}", "key{n:07}", "{client}:{i}", "{i}-{client}", "{client:02}{i}", "{{{n}}}"] {
+        assert_eq!(ambiguity(good), None, "{good}");
+    }
+    for bad in ["", "key", "{i}", "{client}", "{client}{i}", "{client}0{i}", "{i}{client}"] {
+        assert!(ambiguity(bad).is_some(), "{bad}");
+    }
+}
+
+#[test]
+fn templates_with_faults_say_where() {
+    for (source, at) in [("ab{n", 2), ("ab}", 2), ("{x}", 0), ("a{n:x}", 1), ("{n:99}", 0), ("{n:}", 0)] {
+        assert_eq!(Template::parse_source(source).expect_err(source).at, at, "{source}");
+    }
+}
+
+#[test]
+fn sizes_keep_their_weights() {
+    let sizes = Sizes::weighted(&[(100, 9), (10_000, 1), (7, 0)]).expect("two sizes");
+    let large = (0..10_000).filter(|&index| sizes.of(1, Place { client: 0, index }) == 10_000).count();
+    assert!((800..1200).contains(&large), "{large}");
+    assert_eq!((sizes.smallest(), sizes.largest(), sizes.mean()), (100, 10_000, 1090.0));
+    assert_eq!(Sizes::weighted(&[(1, 0)]), None);
+}
+
+proptest! {
+    #[test]
+    fn an_author_is_opened_as_it_was_sealed(seed: u64, client in 0u32..1 << 20, index in 0u64..1 << 40, version: u16) {
+        let mix = Mix::new(seed, 1);
+        let author = Author::of(Place { client, index }, version);
+        let sealed = mix.seal(author);
+        prop_assert_eq!(mix.open(sealed), Some(author));
+        prop_assert_eq!(sealed >> 122, 0);
+        let mut text = Vec::new();
+        author::write_uuid(sealed, &mut text);
+        prop_assert_eq!(author::parse_uuid(&text), Some(sealed));
+    }
+
+    #[test]
+    fn nobody_wrote_random_bits(seed: u64, bits in 0u128..1 << 122) {
+        prop_assert_eq!(Mix::new(seed, 1).open(bits), None);
+    }
+
+    #[test]
+    fn a_shuffled_pass_meets_every_key_once(seed: u64, len in 1u64..2000) {
+        let met: HashSet<_> = (0..len).map(|at| Order::Shuffled.at(seed, at, len)).collect();
+        prop_assert_eq!(met.len() as u64, len);
+        prop_assert!(met.iter().all(|&index| index < len));
+    }
+
+    #[test]
+    fn a_template_reads_what_it_wrote(client in 0u32..3, index in 0u64..100) {
+        for source in ["{client}:{i}", "v{n:07}x{client}", "{client:03}{i}", "{n}"] {
+            let data = dataset("uuid", template(source), Order::Written);
+            let got = value(&data, client, index, 1);
+            prop_assert_eq!(got.len(), data.value_len(Place { client, index }));
+            let elsewhere = Place { client: (client + 1) % 3, index };
+            let owner = Owner { client, index: Some(index), version: None };
+            prop_assert_eq!(data.read(elsewhere, 1, &got, &mut Vec::new()), Reading::Foreign(owner));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Values of any size: a head that names the author, then bytes generated from it.
+
+use super::author::scramble;
+use super::{Place, Template};
+
+/// What values look like.
+#[derive(Clone, Debug)]
+pub enum ValuePattern {
+    /// UUIDs that name their author.
+    Uuid,
+    /// A template, or a constant if it has no placeholder.
+    Template(Template),
+    /// Bytes generated from their author.
+    Bytes {
+        /// How long.
+        sizes: Sizes,
+        /// Of which letters.
+        alphabet: Alphabet,
+    },
+}
+
+/// The letters of a generated value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alphabet {
+    /// Any byte.
+    Binary,
+    /// `0-9A-Za-z`.
+    Alphanumeric,
+    /// `0-9a-f`.
+    Hex,
+}
+
+impl Alphabet {
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Alphanumeric => "alphanumeric",
+            Self::Hex => "hex",
+        }
+    }
+
+    const fn letters(self) -> &'static [u8] {
+        match self {
+            Self::Binary => &[],
+            Self::Alphanumeric => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+            Self::Hex => b"0123456789abcdef",
+        }
+    }
+
+    /// Letters that hold 61 bits, the half of a seal.
+    const fn half_len(self) -> usize {
+        match self {
+            Self::Binary => 8,
+            Self::Alphanumeric => 11,
+            Self::Hex => 16,
+        }
+    }
+}
+
+/// How long values are: one size, or several by weight. Chosen per key, so every version of a key is equally long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// (bytes, weights up to and including this one), ascending in the second.
+    steps: Vec<(usize, u64)>,
+}
+
+impl Sizes {
+    /// Every value has `bytes` bytes.
+    pub fn fixed(bytes: usize) -> Self {
+        Self { steps: vec![(bytes, 1)] }
+    }
+
+    /// Sizes by weight. `None` if there is none, or none with a weight above zero.
+    pub fn weighted(weights: &[(usize, u32)]) -> Option<Self> {
+        let mut sum = 0;
+        let steps: Vec<_> = weights
+            .iter()
+            .filter(|(_, weight)| *weight > 0)
+            .map(|&(bytes, weight)| {
+                sum += u64::from(weight);
+                (bytes, sum)
+            })
+            .collect();
+        (!steps.is_empty()).then_some(Self { steps })
+    }
+
+    /// The size at `place`.
+    pub fn of(&self, seed: u64, place: Place) -> usize {
+        if let [(bytes, _)] = self.steps[..] {
+            return bytes;
+        }
+        let total = self.steps.last().map_or(1, |step| step.1);
+        let draw = scramble(seed ^ scramble(u64::from(place.client) << 40 ^ place.index ^ 0x73_697a_6573));
+        // The upper half of the product spreads the draw evenly over 0 … total − 1.
+        let at = (u128::from(draw) * u128::from(total) >> 64) as u64;
+        self.steps.iter().find(|step| at < step.1).map_or(0, |step| step.0)
+    }
+
+    /// The smallest size that occurs.
+    pub fn smallest(&self) -> usize {
+        self.steps.iter().map(|step| step.0).min().unwrap_or(0)
+    }
+
+    /// The largest size that occurs.
+    pub fn largest(&self) -> usize {
+        self.steps.iter().map(|step| step.0).max().unwrap_or(0)
+    }
+
+    /// The mean size, by weight.
+    pub fn mean(&self) -> f64 {
+        let mut below = 0;
+        let mut sum = 0.0;
+        for &(bytes, upto) in &self.steps {
+            sum += bytes as f64 * (upto - below) as f64;
+            below = upto;
+        }
+        sum / below.max(1) as f64
+    }
+}
+
+const HALF_BITS: u32 = 61;
+
+/// How long a value must be to name its author.
+pub const fn head_len(alphabet: Alphabet) -> usize {
+    2 * alphabet.half_len()
+}
+
+/// Appends the value of `bytes` bytes that `sealed` begins.
+pub fn write(sealed: u128, bytes: usize, alphabet: Alphabet, out: &mut Vec<u8>) {
+    let end = out.len() + bytes;
+    out.reserve(bytes.max(head_len(alphabet)));
+    let (upper, lower) = ((sealed >> HALF_BITS) as u64, sealed as u64 & ((1 << HALF_BITS) - 1));
+    for half in [upper, lower] {
+        write_half(half, alphabet, out);
+    }
+    let key = scramble(upper ^ lower.rotate_left(32));
+    let mut counter = 0u64;
+    while out.len() < end {
+        counter += 1;
+        let mut block = scramble(key.wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15))).to_le_bytes();
+        if alphabet != Alphabet::Binary {
+            let letters = alphabet.letters();
+            for byte in &mut block {
+                // Spreads 256 values over the letters; the slight bias harms nobody here.
+                *byte = letters[usize::from(*byte) * letters.len() >> 8];
+            }
+        }
+        out.extend_from_slice(&block);
+    }
+    // Shorter values are a prefix, and the last block may have gone past the end.
+    out.truncate(end);
+}
+
+/// The seal at the head of `value`; `None` if it is too short or has other letters.
+pub fn parse(value: &[u8], alphabet: Alphabet) -> Option<u128> {
+    let half = alphabet.half_len();
+    let head = value.get(..2 * half)?;
+    let upper = parse_half(&head[..half], alphabet)?;
+    let lower = parse_half(&head[half..], alphabet)?;
+    Some(u128::from(upper) << HALF_BITS | u128::from(lower))
+}
+
+fn write_half(mut half: u64, alphabet: Alphabet, out: &mut Vec<u8>) {
+    if alphabet == Alphabet::Binary {
+        out.extend_from_slice(&half.to_be_bytes());
+        return;
+    }
+    let letters = alphabet.letters();
+    let base = letters.len() as u64;
+    let mut digits = [0; 16];
+    let digits = &mut digits[..alphabet.half_len()];
+    for digit in digits.iter_mut().rev() {
+        *digit = letters[(half % base) as usize];
+        half /= base;
+    }
+    out.extend_from_slice(digits);
+}
+
+fn parse_half(digits: &[u8], alphabet: Alphabet) -> Option<u64> {
+    let half = if alphabet == Alphabet::Binary {
+        u64::from_be_bytes(digits.try_into().ok()?)
+    } else {
+        let letters = alphabet.letters();
+        digits.iter().try_fold(0u64, |sum, digit| {
+            let at = letters.iter().position(|letter| letter == digit)?;
+            sum.checked_mul(letters.len() as u64)?.checked_add(at as u64)
+        })?
+    };
+    (half >> HALF_BITS == 0).then_some(half)
+}

@@ -1,0 +1,10 @@
+//! keyswarm: a verifying load generator for Redis-compatible servers.
+
+mod dataset;
+mod driver;
+mod plan;
+mod record;
+mod sample;
+mod wire;
+
+fn main() {}

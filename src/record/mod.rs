@@ -1,0 +1,293 @@
+//! What was counted: requests, keys, errors and latencies of a phase; the ledger of every key; conservation.
+//!
+//! Each loading thread owns one [`Recorder`] per phase; nothing here is shared while it is written.
+
+mod errors;
+mod latency;
+mod ledger;
+
+use std::time::Duration;
+
+use crate::dataset::{Owner, Version};
+
+pub use errors::{ErrorCount, Errors};
+pub use latency::{Latency, Percentile};
+pub use ledger::{Base, Class, Fate, Found, Ledger};
+
+/// Requests of a phase. `scheduled` is the sum of the rest, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Requests that the phase had to make.
+    pub scheduled: u64,
+    /// Answered, and not with an error.
+    pub ok: u64,
+    /// Answered with an error, or in flight on a connection that was lost.
+    pub failed: u64,
+    /// Not answered within `timeouts.command`.
+    pub timed_out: u64,
+    /// Sent without waiting for the answer.
+    pub discarded: u64,
+    /// Never sent.
+    pub unsent: u64,
+}
+
+/// Keys of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Keys that a write phase had to write: the sum of the next four.
+    pub scheduled: u64,
+    /// The server said that it has them.
+    pub acknowledged: u64,
+    /// The server said that it does not.
+    pub refused: u64,
+    /// Timed out, or cut off: either may be.
+    pub unknown: u64,
+    /// Never sent.
+    pub not_sent: u64,
+    /// Keys that a verify phase had to check: the sum of all below.
+    pub checked: u64,
+    /// Every byte right.
+    pub matched: u64,
+    /// Acknowledged, now missing.
+    pub lost: u64,
+    /// Missing, and never acknowledged.
+    pub absent: u64,
+    /// An older version of the same key.
+    pub stale: u64,
+    /// Another key's value.
+    pub foreign: u64,
+    /// Nobody's value.
+    pub corrupt: u64,
+    /// Missing or old while a lost connection's write may still come.
+    pub undecided: u64,
+    /// Not read: error, timeout, or never asked.
+    pub unread: u64,
+}
+
+/// Timeouts of a phase by what timed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// TCP or TLS.
+    pub connect: u64,
+    /// Until the first answer.
+    pub setup: u64,
+    /// Requests.
+    pub command: u64,
+}
+
+/// A reading that was not right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongReading {
+    /// The client that read.
+    pub client: u32,
+    /// The key's index within its client, from 0.
+    pub index: u64,
+    /// The version that should have been there.
+    pub version: Version,
+    /// What it was called.
+    pub class: Class,
+    /// What was found, cut and escaped; `None` if nothing.
+    pub got: Option<Box<str>>,
+    /// Whose value it was.
+    pub owner: Option<Owner>,
+}
+
+/// How many wrong readings are kept.
+pub const EXAMPLES: usize = 100;
+
+/// What one client did in a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientRecord {
+    /// Its requests.
+    pub requests: Requests,
+    /// Of its keys, those acknowledged and now missing.
+    pub lost: u64,
+    /// Stale, foreign and corrupt together.
+    pub mismatched: u64,
+    /// From the start of the phase (of the client, when staggered) until its last request was settled.
+    pub took: Duration,
+}
+
+/// How connections came to be: of the admission phase, and of reconnects within a later one.
+#[derive(Clone, Debug, Default)]
+pub struct Connects {
+    /// The server has answered on so many.
+    pub admitted: u64,
+    /// So many were refused, failed or timed out.
+    pub refused: u64,
+    /// Microseconds of the TCP (or unix) connect of the admitted.
+    pub tcp: Latency,
+    /// Microseconds of their TLS handshakes; empty without TLS.
+    pub tls: Latency,
+    /// Microseconds from there to the first answer.
+    pub setup: Latency,
+}
+
+/// Everything that was counted in a phase, by one thread or merged over all.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    /// Requests.
+    pub requests: Requests,
+    /// Keys.
+    pub keys: Keys,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    /// All else that failed, by stage and kind.
+    pub errors: Errors,
+    /// From the moment the request was handed to the socket.
+    pub service: Latency,
+    /// From the intended moment; stays empty in a closed loop, where it is the same.
+    pub response: Latency,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Connections opened.
+    pub connects: Connects,
+    /// The first wrong readings, at most [`EXAMPLES`].
+    pub wrong: Vec<WrongReading>,
+}
+
+impl Requests {
+    /// Whether nothing went missing in the counting.
+    pub fn conserved(&self) -> bool {
+        self.scheduled == self.ok + self.failed + self.timed_out + self.discarded + self.unsent
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        let Self { scheduled, ok, failed, timed_out, discarded, unsent } = other;
+        self.scheduled += scheduled;
+        self.ok += ok;
+        self.failed += failed;
+        self.timed_out += timed_out;
+        self.discarded += discarded;
+        self.unsent += unsent;
+    }
+}
+
+impl Keys {
+    /// Whether nothing went missing in the counting.
+    pub fn conserved(&self) -> bool {
+        self.scheduled == self.acknowledged + self.refused + self.unknown + self.not_sent
+            && self.checked
+                == self.matched
+                    + self.lost
+                    + self.absent
+                    + self.stale
+                    + self.foreign
+                    + self.corrupt
+                    + self.undecided
+                    + self.unread
+    }
+
+    /// Stale, foreign and corrupt together.
+    pub fn mismatched(&self) -> u64 {
+        self.stale + self.foreign + self.corrupt
+    }
+
+    /// Counts a reading.
+    pub fn count(&mut self, class: Class) {
+        *match class {
+            Class::Matched => &mut self.matched,
+            Class::Lost => &mut self.lost,
+            Class::Absent => &mut self.absent,
+            Class::Stale => &mut self.stale,
+            Class::Foreign => &mut self.foreign,
+            Class::Corrupt => &mut self.corrupt,
+            Class::Undecided => &mut self.undecided,
+        } += 1;
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            scheduled,
+            acknowledged,
+            refused,
+            unknown,
+            not_sent,
+            checked,
+            matched,
+            lost,
+            absent,
+            stale,
+            foreign,
+            corrupt,
+            undecided,
+            unread,
+        } = other;
+        self.scheduled += scheduled;
+        self.acknowledged += acknowledged;
+        self.refused += refused;
+        self.unknown += unknown;
+        self.not_sent += not_sent;
+        self.checked += checked;
+        self.matched += matched;
+        self.lost += lost;
+        self.absent += absent;
+        self.stale += stale;
+        self.foreign += foreign;
+        self.corrupt += corrupt;
+        self.undecided += undecided;
+        self.unread += unread;
+    }
+}
+
+impl Timeouts {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.connect + self.setup + self.command
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        let Self { connect, setup, command } = other;
+        self.connect += connect;
+        self.setup += setup;
+        self.command += command;
+    }
+}
+
+impl Connects {
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        let Self { admitted, refused, tcp, tls, setup } = other;
+        self.admitted += admitted;
+        self.refused += refused;
+        self.tcp.add(tcp);
+        self.tls.add(tls);
+        self.setup.add(setup);
+    }
+}
+
+impl Recorder {
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Self) {
+        let Self { requests, keys, timeouts, errors, service, response, bytes_sent, bytes_received, connects, wrong } =
+            other;
+        self.requests.add(requests);
+        self.keys.add(keys);
+        self.timeouts.add(timeouts);
+        self.errors.add(errors);
+        self.service.add(service);
+        self.response.add(response);
+        self.bytes_sent += bytes_sent;
+        self.bytes_received += bytes_received;
+        self.connects.add(connects);
+        let room = EXAMPLES - self.wrong.len().min(EXAMPLES);
+        self.wrong.extend(wrong.iter().take(room).cloned());
+    }
+
+    /// Keeps a wrong reading, if there is still room.
+    pub fn keep(&mut self, wrong: WrongReading) {
+        if self.wrong.len() < EXAMPLES {
+            self.wrong.push(wrong);
+        }
+    }
+
+    /// Whether nothing went missing in the counting.
+    pub fn conserved(&self) -> bool {
+        self.requests.conserved() && self.keys.conserved()
+    }
+}

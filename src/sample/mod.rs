@@ -1,0 +1,82 @@
+//! Host, own process and server on one time line.
+
+use std::time::Duration;
+
+/// One moment.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Since the run began.
+    pub at: Duration,
+    /// The phase under way: its name.
+    pub phase: String,
+    /// This machine.
+    pub host: Host,
+    /// This process.
+    pub generator: Generator,
+    /// What the server says of itself; `None` if it did not answer in time.
+    pub server: Option<Server>,
+    /// The server's process, if it runs on this machine and could be found.
+    pub server_process: Option<Process>,
+}
+
+/// This machine.
+#[derive(Clone, Debug, Default)]
+pub struct Host {
+    /// Busy share of each core since the last sample, in percent.
+    pub cpu_percent: Vec<f32>,
+    /// Memory in use, in bytes.
+    pub memory_used_bytes: u64,
+    /// Memory in all, in bytes.
+    pub memory_total_bytes: u64,
+}
+
+/// This process.
+#[derive(Clone, Debug, Default)]
+pub struct Generator {
+    /// CPU of each loading thread since the last sample, in percent of one core.
+    pub threads_percent: Vec<f64>,
+    /// The whole process.
+    pub process: Process,
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Process {
+    /// CPU since the last sample, in percent of one core.
+    pub cpu_percent: f64,
+    /// CPU since it began, in seconds.
+    pub cpu_seconds: f64,
+    /// Resident memory in bytes.
+    pub rss_bytes: u64,
+    /// Open file descriptors; `None` if not readable.
+    pub fds: Option<u64>,
+}
+
+/// What the server says of itself (`INFO`). Counters are since its start.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// `run_id`: another one means that it was restarted.
+    pub run_id: String,
+    /// CPU since the last sample in percent of one core: its main thread where told (Redis 6.2 and later), else the process.
+    pub cpu_percent: Option<f64>,
+    /// CPU of that since its start, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// `used_memory`.
+    pub memory_bytes: u64,
+    /// Keys in the selected database.
+    pub keys: u64,
+    /// `connected_clients`.
+    pub clients: u64,
+    /// `total_connections_received`.
+    pub connections_received: u64,
+    /// `rejected_connections`.
+    pub rejected_connections: u64,
+    /// `evicted_keys`.
+    pub evicted: u64,
+    /// `expired_keys`.
+    pub expired: u64,
+    /// `total_commands_processed`.
+    pub commands: u64,
+    /// `instantaneous_ops_per_sec`.
+    pub ops_per_second: u64,
+}

@@ -1,0 +1,441 @@
+//! RESP, the wire protocol: an encoder into a buffer, and a scanner that borrows from one. No I/O.
+//!
+//! The scanner is given whatever has arrived; it finds the next whole reply, or says how many bytes are needed at least.
+//! It understands RESP2 and RESP3, skips push messages and attributes, and never panics on anything a server may send.
+
+use std::fmt;
+
+/// A reply, borrowed from the read buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// `+OK`
+    Simple(&'a [u8]),
+    /// `-ERR …`, without the dash; RESP3's `!` too.
+    Error(&'a [u8]),
+    /// `:1`
+    Integer(i64),
+    /// `$3\r\nfoo`; RESP3's verbatim strings too, with their three-letter format cut off.
+    Bulk(&'a [u8]),
+    /// RESP2's `$-1` and `*-1`, RESP3's `_`.
+    Null,
+    /// An array, map, set, double, boolean or big number: its whole text.
+    Other(&'a [u8]),
+}
+
+/// What the scanner found at the head of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan<'a> {
+    /// A whole reply that took `used` bytes (skipped push messages included).
+    Reply {
+        /// The reply.
+        reply: Reply<'a>,
+        /// Bytes to drop from the buffer's head.
+        used: usize,
+    },
+    /// The reply goes on; the buffer must hold at least so many bytes before another look makes sense.
+    More {
+        /// Bytes from the buffer's head.
+        need: usize,
+    },
+}
+
+/// The bytes are no RESP. The connection cannot be used any more, since nobody knows where the next reply begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// What is wrong with them.
+    pub what: &'static str,
+    /// The head of the reply, for people.
+    pub head: Vec<u8>,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.head.escape_ascii())
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Longest status or error line. Redis cuts its own at a few hundred bytes.
+const LONGEST_LINE: usize = 64 * 1024;
+/// Longest bulk string: twice the default `proto-max-bulk-len`. More is a length that was garbled.
+const LONGEST_BULK: u64 = 1 << 30;
+/// Most elements of one aggregate.
+const MOST_ELEMENTS: u64 = 1 << 24;
+
+/// Appends a command.
+pub fn encode(args: &[&[u8]], out: &mut Vec<u8>) {
+    begin(args.len(), out);
+    for arg in args {
+        put(arg, out);
+    }
+}
+
+/// Appends the head of a command of `args` arguments; they must follow through [`put`].
+pub fn begin(args: usize, out: &mut Vec<u8>) {
+    out.push(b'*');
+    number(args, out);
+}
+
+/// Appends an argument.
+pub fn put(arg: &[u8], out: &mut Vec<u8>) {
+    length(arg.len(), out);
+    out.extend_from_slice(arg);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the head of an argument of `len` bytes; the bytes and `\r\n` must follow.
+pub fn length(len: usize, out: &mut Vec<u8>) {
+    out.push(b'$');
+    number(len, out);
+}
+
+fn number(number: usize, out: &mut Vec<u8>) {
+    let mut text = [0; 22];
+    let mut at = text.len() - 2;
+    text[at..].copy_from_slice(b"\r\n");
+    let mut rest = number;
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&text[at..]);
+}
+
+/// Looks for a whole reply at the head of `buffer`.
+///
+/// # Errors
+/// The bytes are no RESP.
+pub fn scan(buffer: &[u8]) -> Result<Scan<'_>, Malformed> {
+    let mut start = 0;
+    loop {
+        match scan_one(buffer, start)? {
+            Item::More(need) => return Ok(Scan::More { need }),
+            Item::Skip(end) => start = end,
+            Item::Reply(reply, end) => return Ok(Scan::Reply { reply, used: end }),
+        }
+    }
+}
+
+enum Item<'a> {
+    More(usize),
+    /// A push message or an attribute, up to here.
+    Skip(usize),
+    Reply(Reply<'a>, usize),
+}
+
+fn scan_one(buffer: &[u8], start: usize) -> Result<Item<'_>, Malformed> {
+    let fail = |what| Err(Malformed { what, head: buffer[start..buffer.len().min(start + 40)].to_vec() });
+    let Some((line, after)) = line(buffer, start)? else { return Ok(Item::More(buffer.len() + 1)) };
+    let body = &line[1..];
+    let reply = match line[0] {
+        b'+' => Reply::Simple(body),
+        b'-' => Reply::Error(body),
+        b':' => match integer(body) {
+            Some(number) => Reply::Integer(number),
+            None => return fail("an integer reply that is none"),
+        },
+        kind @ (b'$' | b'!' | b'=') => {
+            if kind == b'$' && body == b"-1" {
+                return Ok(Item::Reply(Reply::Null, after));
+            }
+            let Some(len) = count(body, LONGEST_BULK) else { return fail("a bulk reply with an impossible length") };
+            let end = after + len as usize;
+            let Some(tail) = buffer.get(end..end + 2) else { return Ok(Item::More(end + 2)) };
+            if tail != b"\r\n" {
+                return fail("a bulk reply longer than its length says");
+            }
+            let bytes = &buffer[after..end];
+            let reply = match kind {
+                b'$' => Reply::Bulk(bytes),
+                b'!' => Reply::Error(bytes),
+                _ => Reply::Bulk(bytes.get(4..).unwrap_or(bytes)),
+            };
+            return Ok(Item::Reply(reply, end + 2));
+        }
+        b'_' => Reply::Null,
+        b'*' if body == b"-1" => Reply::Null,
+        b'*' | b'%' | b'~' | b'>' | b'|' => {
+            let Some(end) = extent(buffer, start)? else { return Ok(Item::More(buffer.len() + 1)) };
+            if matches!(line[0], b'>' | b'|') {
+                return Ok(Item::Skip(end));
+            }
+            return Ok(Item::Reply(Reply::Other(&buffer[start..end]), end));
+        }
+        b',' | b'#' | b'(' => Reply::Other(&buffer[start..after]),
+        _ => return fail("a reply of no known type"),
+    };
+    Ok(Item::Reply(reply, after))
+}
+
+/// The line that begins at `start`, without its end, and where the next one begins. Never empty.
+fn line(buffer: &[u8], start: usize) -> Result<Option<(&[u8], usize)>, Malformed> {
+    let rest = &buffer[start.min(buffer.len())..];
+    let fail = |what| Err(Malformed { what, head: rest[..rest.len().min(40)].to_vec() });
+    let window = &rest[..rest.len().min(LONGEST_LINE)];
+    // Most lines are a few bytes long, where a plain search beats a clever one.
+    match window.iter().position(|&byte| byte == b'\n') {
+        Some(at) if at >= 2 && window[at - 1] == b'\r' => Ok(Some((&rest[..at - 1], start + at + 1))),
+        Some(_) => fail("a line that does not end in CR LF"),
+        None if window.len() == LONGEST_LINE => fail("a line without end"),
+        None => match rest.first() {
+            // Noticed at once, or a server that speaks something else would be waited for.
+            Some(
+                b'+' | b'-' | b':' | b'$' | b'!' | b'=' | b'_' | b'*' | b'%' | b'~' | b'>' | b'|' | b',' | b'#' | b'(',
+            )
+            | None => Ok(None),
+            Some(_) => fail("a reply of no known type"),
+        },
+    }
+}
+
+/// Where the aggregate that begins at `start` ends, if all of it is there. Without recursion, so no depth can hurt.
+fn extent(buffer: &[u8], start: usize) -> Result<Option<usize>, Malformed> {
+    let mut at = start;
+    let mut due: u64 = 1;
+    while due > 0 {
+        let Some((line, after)) = line(buffer, at)? else { return Ok(None) };
+        let fail = |what| Err(Malformed { what, head: line[..line.len().min(40)].to_vec() });
+        let body = &line[1..];
+        let nested = at > start;
+        due -= 1;
+        at = after;
+        match line[0] {
+            b'$' | b'!' | b'=' if body != b"-1" => {
+                let Some(len) = count(body, LONGEST_BULK) else {
+                    return fail("a bulk reply with an impossible length");
+                };
+                at += len as usize + 2;
+                if at > buffer.len() {
+                    return Ok(None);
+                }
+            }
+            kind @ (b'*' | b'%' | b'~' | b'>' | b'|') if body != b"-1" => {
+                let Some(len) = count(body, MOST_ELEMENTS) else { return fail("an aggregate of an impossible size") };
+                due += if matches!(kind, b'%' | b'|') { 2 * len } else { len };
+                // Inside an aggregate, the element that an attribute belongs to still follows it.
+                due += u64::from(kind == b'|' && nested);
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(at))
+}
+
+fn count(digits: &[u8], most: u64) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 12 {
+        return None;
+    }
+    let mut sum = 0;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        sum = sum * 10 + u64::from(digit - b'0');
+    }
+    (sum <= most).then_some(sum)
+}
+
+fn integer(body: &[u8]) -> Option<i64> {
+    std::str::from_utf8(body).ok()?.parse().ok()
+}
+
+/// A reply that owns its bytes; for the control connection, never under load.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A status.
+    Simple(String),
+    /// An error.
+    Error(String),
+    /// A number (a boolean is 0 or 1).
+    Integer(i64),
+    /// Bytes.
+    Bulk(Vec<u8>),
+    /// Nothing.
+    Null,
+    /// A list or set; a map as keys and values in turn.
+    Array(Vec<Value>),
+}
+
+/// Nesting that no reply of ours has.
+const DEEPEST: usize = 16;
+
+impl Value {
+    /// Parses the whole reply at the head of `buffer`: the value, and the bytes that it took. `None`: not all there yet.
+    ///
+    /// # Errors
+    /// The bytes are no RESP.
+    pub fn parse(buffer: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
+        Self::parse_at(buffer, DEEPEST)
+    }
+
+    fn parse_at(buffer: &[u8], depth: usize) -> Result<Option<(Self, usize)>, Malformed> {
+        let (reply, used) = match scan(buffer)? {
+            Scan::More { .. } => return Ok(None),
+            Scan::Reply { reply, used } => (reply, used),
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let value = match reply {
+            Reply::Simple(bytes) => Self::Simple(text(bytes)),
+            Reply::Error(bytes) => Self::Error(text(bytes)),
+            Reply::Integer(number) => Self::Integer(number),
+            Reply::Bulk(bytes) => Self::Bulk(bytes.to_vec()),
+            Reply::Null => Self::Null,
+            Reply::Other(whole) => Self::parse_other(whole, depth)?,
+        };
+        Ok(Some((value, used)))
+    }
+
+    fn parse_other(whole: &[u8], depth: usize) -> Result<Self, Malformed> {
+        let fail = |what| Malformed { what, head: whole[..whole.len().min(40)].to_vec() };
+        let (line, mut at) = line(whole, 0)?.ok_or_else(|| fail("a reply cut short"))?;
+        match line {
+            b"#t" => return Ok(Self::Integer(1)),
+            b"#f" => return Ok(Self::Integer(0)),
+            [b',' | b'(', rest @ ..] => return Ok(Self::Simple(String::from_utf8_lossy(rest).into_owned())),
+            _ => {}
+        }
+        let depth = depth.checked_sub(1).ok_or_else(|| fail("a reply nested too deeply"))?;
+        let mut items = Vec::new();
+        while at < whole.len() {
+            let (item, used) = Self::parse_at(&whole[at..], depth)?.ok_or_else(|| fail("a reply cut short"))?;
+            items.push(item);
+            at += used;
+        }
+        Ok(Self::Array(items))
+    }
+
+    /// The text of a status, bulk string or error.
+    pub fn text(&self) -> Option<std::borrow::Cow<'_, str>> {
+        match self {
+            Self::Simple(text) | Self::Error(text) => Some(text.into()),
+            Self::Bulk(bytes) => Some(String::from_utf8_lossy(bytes)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(buffer: &[u8]) -> Reply<'_> {
+        match scan(buffer) {
+            Ok(Scan::Reply { reply, used }) if used == buffer.len() => reply,
+            other => panic!("{other:?} of {:?}", buffer.escape_ascii().to_string()),
+        }
+    }
+
+    const WHOLE: &[&[u8]] = &[
+        b"+OK\r\n",
+        b"-OOM command not allowed\r\n",
+        b":-12\r\n",
+        b"$5\r\nhe\r\no\r\n",
+        b"$0\r\n\r\n",
+        b"$-1\r\n",
+        b"_\r\n",
+        b"*2\r\n$1\r\na\r\n*1\r\n:1\r\n",
+        b"*0\r\n",
+        b"%1\r\n+k\r\n+v\r\n",
+        b"~2\r\n:1\r\n:2\r\n",
+        b"=7\r\ntxt:abc\r\n",
+        b"!9\r\nERR wrong\r\n",
+        b",3.25\r\n",
+        b"#t\r\n",
+        b"(123456789012345678901234567890\r\n",
+        b">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n+OK\r\n",
+        b"|1\r\n+ttl\r\n:5\r\n$2\r\nhi\r\n",
+        b"*1\r\n|1\r\n+ttl\r\n:5\r\n$2\r\nhi\r\n",
+    ];
+
+    #[test]
+    fn every_type_is_read() {
+        assert_eq!(one(b"$5\r\nhe\r\no\r\n"), Reply::Bulk(b"he\r\no"));
+        assert_eq!(one(b"$-1\r\n"), Reply::Null);
+        assert_eq!(one(b":-12\r\n"), Reply::Integer(-12));
+        assert_eq!(one(b"=7\r\ntxt:abc\r\n"), Reply::Bulk(b"abc"));
+        assert_eq!(one(b">1\r\n+x\r\n+OK\r\n"), Reply::Simple(b"OK"));
+        assert_eq!(one(b"|1\r\n+ttl\r\n:5\r\n$2\r\nhi\r\n"), Reply::Bulk(b"hi"));
+    }
+
+    #[test]
+    fn a_reply_split_at_any_byte_is_awaited() {
+        for whole in WHOLE {
+            one(whole);
+            for cut in 0..whole.len() {
+                match scan(&whole[..cut]) {
+                    Ok(Scan::More { need }) => assert!(need > cut && need <= whole.len(), "{need} at {cut}"),
+                    other => panic!("{other:?} at {cut} of {}", whole.escape_ascii()),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_resp_is_refused_at_once() {
+        for bad in [
+            &b"HTTP/1.1 400 Bad Request\r\n"[..],
+            b"?\r\n",
+            b"X",
+            b"$-2\r\n",
+            b"$99999999999\r\n",
+            b"$x\r\n",
+            b"$2\r\nabcd",
+            b":abc\r\n",
+            b"*-7\r\n",
+            b"*99999999999\r\n",
+            b"*2\r\n$99999999999\r\n",
+            b"+OK\n",
+            b"\r\n",
+            b"\n",
+        ] {
+            assert!(scan(bad).is_err(), "{}", bad.escape_ascii());
+        }
+        assert!(scan(&vec![b'+'; LONGEST_LINE]).is_err());
+    }
+
+    #[test]
+    fn values_own_what_they_read() {
+        let (value, used) = Value::parse(b"*2\r\n$1\r\na\r\n%1\r\n+k\r\n#t\r\n").expect("RESP").expect("whole");
+        let map = Value::Array(vec![Value::Simple("k".into()), Value::Integer(1)]);
+        assert_eq!(value, Value::Array(vec![Value::Bulk(b"a".to_vec()), map]));
+        assert_eq!(used, 23);
+        let deep = [b"*1\r\n".repeat(100), b":1\r\n".to_vec()].concat();
+        assert!(Value::parse(&deep).is_err());
+    }
+
+    #[test]
+    fn commands_are_arrays_of_bulk_strings() {
+        let mut out = Vec::new();
+        encode(&[b"SET", b"k\r\n", b""], &mut out);
+        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_server_sends_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = scan(&bytes);
+            let _ = Value::parse(&bytes);
+        }
+
+        #[test]
+        fn nothing_like_resp_panics(text in "[-+:$*%~>|_,#(=!0-9a\r\n]{0,80}") {
+            let _ = scan(text.as_bytes());
+            let _ = Value::parse(text.as_bytes());
+        }
+
+        #[test]
+        fn what_is_encoded_is_read_back(args in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..6)) {
+            let mut out = Vec::new();
+            encode(&args.iter().map(Vec::as_slice).collect::<Vec<_>>(), &mut out);
+            let expected = Value::Array(args.into_iter().map(Value::Bulk).collect());
+            prop_assert_eq!(Value::parse(&out).unwrap(), Some((expected, out.len())));
+        }
+    }
+}
