@@ -7,7 +7,7 @@
 use std::task::{Context, Poll};
 
 use crate::dataset::{Place, Reading, Version};
-use crate::wire::fault::Fault;
+use crate::wire::fault::{Broken, Fault};
 
 /// A request for one key.
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +55,6 @@ pub enum Outcome {
     Refused(Fault),
 }
 
-/// Why a connection cannot be used any more. Nothing that was in flight on it will be answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// Where and what.
-    pub fault: Fault,
-    /// For people.
-    pub text: String,
-}
-
 /// Bytes that a connection has moved since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -87,7 +78,7 @@ pub trait Driver {
     ///
     /// # Errors
     /// The connection is lost. Completions that arrived before the loss have been appended.
-    fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Lost>>;
+    fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>>;
 
     /// Bytes moved so far; also how the loop notices silence. A library that does not tell counts what it can.
     fn traffic(&self) -> Traffic;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// Where in the life of a connection, or of a request on it, a fault happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,6 +111,34 @@ impl Fault {
     pub fn from_io(stage: Stage, error: &io::Error) -> Self {
         Self::new(stage, Kind::from_io(error))
     }
+}
+
+/// Why a connection could not be opened, or cannot be used any more. Nothing in flight on it will be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Where and what.
+    pub fault: Fault,
+    /// For people; never holds a secret.
+    pub text: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// How long the stages of connecting took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectTimes {
+    /// The TCP (or unix) connect, name resolution included.
+    pub tcp: Duration,
+    /// The TLS handshake; `None` without TLS.
+    pub tls: Option<Duration>,
+    /// From there to the server's first answer.
+    pub setup: Duration,
 }
 
 impl fmt::Display for Fault {
