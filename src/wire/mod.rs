@@ -1,4 +1,13 @@
 //! The wire: RESP without I/O, faults as small kinds, dialling in timed stages, and one small control connection.
 
+pub mod control;
+pub mod dial;
 pub mod fault;
+pub mod info;
 pub mod resp;
+mod setup;
+pub mod stream;
+pub mod tls;
+
+#[cfg(test)]
+pub mod testserver;
