@@ -4,6 +4,8 @@
 //! reuses. `socket` fills that buffer from its read buffer, `fred` from a set of futures. Windows, deadlines, silence and
 //! every count belong to the loop, so that both drivers are counted alike.
 
+pub mod fred;
+
 use std::task::{Context, Poll};
 
 use crate::dataset::{Place, Reading, Version};

@@ -133,9 +133,9 @@ impl std::error::Error for Broken {}
 /// How long the stages of connecting took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTimes {
-    /// The TCP (or unix) connect, name resolution included.
-    pub tcp: Duration,
-    /// The TLS handshake; `None` without TLS.
+    /// The TCP (or unix) connect, name resolution included; `None` if it could not be told from the handshake.
+    pub tcp: Option<Duration>,
+    /// The TLS handshake, and the connect before it if `tcp` is `None`; `None` without TLS.
     pub tls: Option<Duration>,
     /// From there to the server's first answer.
     pub setup: Duration,

@@ -1,0 +1,251 @@
+//! Requests through fred, a client library that applications use: one real client per connection.
+//!
+//! Futures that are polled together leave together, in one flush, so requests are handed over as they are submitted.
+//! One connection answers in the order in which it was asked; so only the oldest future has to be polled.
+
+mod connect;
+mod errors;
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use ::fred::clients::Client;
+use ::fred::error::{Error, ErrorKind};
+use ::fred::interfaces::{ClientInterface, FredResult, KeysInterface};
+use ::fred::types::Value;
+use bytes::Bytes;
+use tokio::task::unconstrained;
+use tokio_rustls::rustls;
+
+use self::connect::{Connection, Task};
+use super::{Completion, Driver, Op, Outcome, Request, Traffic, note};
+use crate::dataset::{Dataset, Reading};
+use crate::plan::{Endpoint, Timeouts};
+use crate::wire::fault::{Broken, ConnectTimes};
+
+/// Requests that may be with fred at once, timed-out ones included: what bounds its memory, a few kilobytes each.
+const MOST_IN_FLIGHT: usize = 1024;
+
+/// One connection through fred.
+///
+/// It must be used within the tokio runtime in which it was opened. Dropping it closes the connection, as soon as that
+/// runtime runs again.
+pub struct FredDriver {
+    client: Client,
+    task: Task,
+    client_id: Option<u64>,
+    dataset: Arc<Dataset>,
+    /// Oldest first.
+    in_flight: VecDeque<InFlight>,
+    /// Where expected values are written.
+    scratch: Vec<u8>,
+    traffic: Traffic,
+    lost: Option<Broken>,
+}
+
+/// A request, and fred's answer to come.
+struct InFlight {
+    request: Request,
+    answer: Answer,
+}
+
+enum Answer {
+    Awaited(Pin<Box<dyn Future<Output = FredResult<Value>> + Send>>),
+    /// It was there at once, which only an error can be.
+    Arrived(Option<FredResult<Value>>),
+}
+
+impl FredDriver {
+    /// Opens a connection and waits until the server has answered on it. `tls` is used if `endpoint` asks for TLS.
+    ///
+    /// fred does not tell its stages, but it can be seen when it turns from connecting to setting up. Without TLS
+    /// `tcp` is the connect and `tls` is `None`; with TLS `tcp` is `None` and `tls` holds both. `setup` is what fred
+    /// asks, one after the other: `HELLO` or `AUTH`, `SELECT`, `CLIENT ID`, `INFO server`, and `CLIENT SETNAME`.
+    ///
+    /// # Errors
+    /// Which stage failed, and how. Bounded by `timeouts.connect` and `timeouts.setup` together.
+    pub async fn connect(
+        endpoint: &Endpoint,
+        timeouts: &Timeouts,
+        tls: Option<Arc<rustls::ClientConfig>>,
+        dataset: Arc<Dataset>,
+    ) -> Result<(Self, ConnectTimes), Broken> {
+        let Connection { client, task, times } = connect::open(endpoint, timeouts, tls).await?;
+        let client_id = client.connection_ids().into_values().next().and_then(|id| u64::try_from(id).ok());
+        let driver = Self {
+            client,
+            task,
+            client_id,
+            dataset,
+            in_flight: VecDeque::new(),
+            scratch: Vec::new(),
+            traffic: Traffic::default(),
+            lost: None,
+        };
+        Ok((driver, times))
+    }
+
+    /// The future of a request, not polled yet.
+    fn call(&mut self, request: &Request) -> Pin<Box<dyn Future<Output = FredResult<Value>> + Send>> {
+        let Request { place, version, .. } = *request;
+        let key_len = self.dataset.key_len(place);
+        let client = self.client.clone();
+        match request.op {
+            Op::Write => {
+                let mut both = Vec::with_capacity(key_len + self.dataset.value_len(place));
+                self.dataset.key(place, &mut both);
+                self.dataset.value(place, version, &mut both);
+                let mut key = Bytes::from(both);
+                let value = key.split_off(key_len);
+                self.traffic.sent += command_len(&[b"SET".len(), key.len(), value.len()]);
+                Box::pin(async move { client.set(key, value, None, None, false).await })
+            }
+            Op::Read => {
+                let mut key = Vec::with_capacity(key_len);
+                self.dataset.key(place, &mut key);
+                let key = Bytes::from(key);
+                self.traffic.sent += command_len(&[b"GET".len(), key.len()]);
+                Box::pin(async move { client.get(key).await })
+            }
+        }
+    }
+
+    /// Appends every answer that has arrived, oldest first.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    fn collect(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Result<(), Error> {
+        while let Some(oldest) = self.in_flight.front_mut() {
+            let answer = match &mut oldest.answer {
+                Answer::Awaited(call) => match call.as_mut().poll(cx) {
+                    Poll::Ready(answer) => answer,
+                    Poll::Pending => break,
+                },
+                Answer::Arrived(answer) => answer.take().unwrap_or_else(|| Err(Error::new_canceled())),
+            };
+            let request = oldest.request;
+            self.in_flight.pop_front();
+            done.push(self.settle(request, answer)?);
+        }
+        Ok(())
+    }
+
+    /// What an answer means for its request.
+    ///
+    /// # Errors
+    /// The connection is lost, or answers what nobody asked.
+    fn settle(&mut self, request: Request, answer: FredResult<Value>) -> Result<Completion, Error> {
+        let Request { ticket, op, place, version } = request;
+        let mut wrong = None;
+        let outcome = match answer {
+            Err(error) => {
+                let fault = errors::refusal(&error).ok_or_else(|| error.clone())?;
+                let text = error.details().as_bytes();
+                self.traffic.received += line_len(text.len());
+                wrong = Some(note(text));
+                Outcome::Refused(fault)
+            }
+            Ok(Value::String(word)) if op == Op::Write && &*word == "OK" => {
+                self.traffic.received += line_len(word.len());
+                Outcome::Stored
+            }
+            Ok(Value::Null) if op == Op::Read => {
+                self.traffic.received += line_len(b"-1".len());
+                Outcome::Missing
+            }
+            Ok(value) => {
+                let Some(got) = value.as_bytes().filter(|_| op == Op::Read) else {
+                    let text = format!("{:?} to {op:?}", value.kind());
+                    return Err(Error::new(ErrorKind::Protocol, text));
+                };
+                self.traffic.received += bulk_len(got.len());
+                let reading = self.dataset.read(place, version, got, &mut self.scratch);
+                wrong = (reading != Reading::Matched).then(|| note(got));
+                Outcome::Read(reading)
+            }
+        };
+        Ok(Completion { ticket, outcome, note: wrong })
+    }
+
+    /// One round of [`Driver::poll`].
+    fn advance(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Error>> {
+        let before = done.len();
+        let sign = match self.collect(cx, done) {
+            Ok(()) if done.len() > before => return Poll::Ready(Ok(())),
+            Ok(()) => None,
+            Err(sign) if errors::is_vague(&sign) => Some(sign),
+            Err(sign) => return Poll::Ready(Err(sign)),
+        };
+        match (Pin::new(&mut self.task.0).poll(cx), sign) {
+            (Poll::Ready(end), _) => {
+                // What the task answered between the two looks; how that ends says no more than the task itself.
+                let _ = self.collect(cx, done);
+                Poll::Ready(Err(connect::reason(end)))
+            }
+            (Poll::Pending, Some(sign)) => Poll::Ready(Err(sign)),
+            (Poll::Pending, None) => Poll::Pending,
+        }
+    }
+}
+
+impl Driver for FredDriver {
+    fn has_room(&self) -> bool {
+        self.in_flight.len() < MOST_IN_FLIGHT
+    }
+
+    fn submit(&mut self, request: Request) {
+        let mut call = self.call(&request);
+        // The first poll hands it to fred's task, which sleeps until we return: what is submitted together leaves
+        // together. The answer wakes nobody yet; `poll` waits for the oldest.
+        let mut nobody = Context::from_waker(Waker::noop());
+        let answer = match pin!(unconstrained(call.as_mut())).poll(&mut nobody) {
+            Poll::Ready(answer) => Answer::Arrived(Some(answer)),
+            Poll::Pending => Answer::Awaited(call),
+        };
+        self.in_flight.push_back(InFlight { request, answer });
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {
+        if let Some(lost) = &self.lost {
+            return Poll::Ready(Err(lost.clone()));
+        }
+        // tokio's budget would end a round after 128 answers; this one is bounded by what may be in flight.
+        let round = pin!(unconstrained(poll_fn(|cx| self.advance(cx, done)))).poll(cx);
+        round.map_err(|sign| self.lost.insert(errors::lost(&sign)).clone())
+    }
+
+    /// Computed, since fred does not count: the RESP of every request as it is submitted and of every reply as it is
+    /// delivered. So a change in `sent` does not show that a byte has moved; one in `received` does.
+    fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    fn client_id(&self) -> Option<u64> {
+        self.client_id
+    }
+}
+
+/// Bytes of `+OK\r\n` and its like.
+fn line_len(text: usize) -> u64 {
+    (1 + text + 2) as u64
+}
+
+/// Bytes of `$3\r\nfoo\r\n`.
+fn bulk_len(bytes: usize) -> u64 {
+    line_len(digits(bytes)) + (bytes + 2) as u64
+}
+
+/// Bytes of a command whose arguments are so long.
+fn command_len(args: &[usize]) -> u64 {
+    line_len(digits(args.len())) + args.iter().map(|&len| bulk_len(len)).sum::<u64>()
+}
+
+fn digits(number: usize) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+#[cfg(test)]
+mod tests;
