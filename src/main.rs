@@ -1,5 +1,6 @@
 //! keyswarm: a verifying load generator for Redis-compatible servers.
 
+mod client;
 mod dataset;
 mod driver;
 mod plan;

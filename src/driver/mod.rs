@@ -4,12 +4,20 @@
 //! reuses. `socket` fills that buffer from its read buffer, `fred` from a set of futures. Windows, deadlines, silence and
 //! every count belong to the loop, so that both drivers are counted alike.
 
-pub mod fred;
+mod connect;
+mod fred;
+#[cfg(test)]
+pub mod scripted;
+mod socket;
 
 use std::task::{Context, Poll};
 
 use crate::dataset::{Place, Reading, Version};
 use crate::wire::fault::{Broken, Fault};
+
+pub use connect::{AnyDriver, Connector};
+pub use fred::FredDriver;
+pub use socket::SocketDriver;
 
 /// A request for one key.
 #[derive(Clone, Copy, Debug)]

@@ -107,12 +107,12 @@ impl Dialer {
         let mut stream = match &route.transport {
             Transport::Unix { path } => {
                 let unix = route.connect_unix(path, deadline).await?;
-                times.tcp = began.elapsed();
+                times.tcp = Some(began.elapsed());
                 Stream::Unix(unix)
             }
             Transport::Tcp { host, port } => {
                 let tcp = route.connect_tcp(host, *port, deadline).await?;
-                times.tcp = began.elapsed();
+                times.tcp = Some(began.elapsed());
                 match &route.tls {
                     None => Stream::Tcp(tcp),
                     Some((config, name)) => {

@@ -1,0 +1,217 @@
+//! One connection of one client: it owns the ledger of its keys and lives across phases, reconnecting when it was lost.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::flight::Flight;
+use super::pass::{self, Pass, PassSpec};
+use super::share::Share;
+use super::stop::Stop;
+use super::tally::Tally;
+use crate::driver::{AnyDriver, Connector, Driver, Op, Traffic};
+use crate::record::{Base, Ledger};
+use crate::wire::fault::{Broken, Kind, Stage};
+
+/// A connection that was lost with writes in flight: until the server has let go of it, they may still be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LostConnection {
+    /// The client, from 0.
+    pub client: u32,
+    /// Which of its connections, from 0.
+    pub connection: u32,
+    /// The server's name for it (`CLIENT ID`), if it told.
+    pub server_id: Option<u64>,
+}
+
+/// What all connections of a thread share.
+pub struct Shared {
+    /// Opens connections.
+    pub connector: Connector,
+    /// Asks to stop.
+    pub stop: Stop,
+    /// Limits how many connections are being opened at once, so that a large fleet does not overrun the accept queue.
+    pub opening: Semaphore,
+    /// Counts of the admission.
+    pub admission: RefCell<Tally>,
+    /// Counts of the phase under way.
+    pub tally: RefCell<Tally>,
+}
+
+/// A connection across phases.
+pub struct Connection {
+    client: u32,
+    number: u32,
+    share: Share,
+    ledger: Ledger,
+    flight: Flight,
+    driver: Option<AnyDriver>,
+    /// Only an admitted client reconnects: one that never got in has no part in the run.
+    admitted: bool,
+    lost: Option<LostConnection>,
+}
+
+impl Connection {
+    /// Connection `number` of `connections` of `client`, not opened yet.
+    pub fn new(client: u32, number: u32, connections: u32, keys: u64, base: Base) -> Self {
+        let share = Share::new(client, number, connections, keys);
+        Self {
+            client,
+            number,
+            share,
+            ledger: Ledger::new(share.len(), base),
+            flight: Flight::new(Instant::now()),
+            driver: None,
+            admitted: false,
+            lost: None,
+        }
+    }
+
+    /// Its client, from 0.
+    pub fn client(&self) -> u32 {
+        self.client
+    }
+
+    /// Opens it and counts how that went.
+    pub async fn admit(&mut self, shared: &Shared) {
+        self.admitted = self.open(shared, &shared.admission).await;
+    }
+
+    /// Runs a pass over its keys. Every one of them is settled when this returns.
+    pub async fn pass(&mut self, spec: PassSpec, shared: &Shared) {
+        pass::count_scheduled(spec.op, &self.share, &mut shared.tally.borrow_mut());
+        if spec.op == Op::Write {
+            self.ledger.begin(spec.version);
+        }
+        self.drop_if_dead().await;
+        if self.admitted && self.driver.is_none() && !shared.stop.is_asked() {
+            self.open(shared, &shared.tally).await;
+        }
+        let Some(mut driver) = self.driver.take() else {
+            pass::count_unsent(spec.op, &self.share, self.share.len(), &mut shared.tally.borrow_mut());
+            return;
+        };
+        let result = match &mut driver {
+            AnyDriver::Socket(driver) => self.pass_with(driver.as_mut(), spec, shared).await,
+            AnyDriver::Fred(driver) => self.pass_with(driver.as_mut(), spec, shared).await,
+        };
+        match result {
+            Ok(()) => self.driver = Some(driver),
+            Err(()) => {
+                let server_id = driver.as_driver().client_id();
+                self.lost = Some(LostConnection { client: self.client, connection: self.number, server_id });
+                self.ledger.set_unsettled(true);
+            }
+        }
+    }
+
+    async fn pass_with<D: Driver>(&mut self, driver: &mut D, spec: PassSpec, shared: &Shared) -> Result<(), ()> {
+        let before = driver.traffic();
+        let dataset = shared.connector.dataset();
+        let (tally, stop) = (&shared.tally, &shared.stop);
+        let pass = Pass::new(spec, self.share, dataset, &mut self.ledger, &mut self.flight, tally, stop);
+        let mut result = pass.run(driver).await.map_err(drop);
+        if result.is_ok() {
+            result = match pass::drain(driver, &mut self.flight, spec.silence, stop).await {
+                Ok(()) => Ok(()),
+                Err(Broken { fault, text }) => {
+                    self.flight.abandon();
+                    tally.borrow_mut().recorder.errors.count(fault, 1, &text);
+                    Err(())
+                }
+            };
+        }
+        let Traffic { sent, received } = driver.traffic();
+        let recorder = &mut tally.borrow_mut().recorder;
+        recorder.bytes_sent += sent - before.sent;
+        recorder.bytes_received += received - before.received;
+        result
+    }
+
+    /// Whether the connection was lost with writes in flight, told once.
+    pub fn take_lost(&mut self) -> Option<LostConnection> {
+        self.lost.take()
+    }
+
+    /// The server has let go of the connection that was lost: nothing can arrive from it any more.
+    pub fn settle(&mut self, settled: &[LostConnection]) {
+        if settled.iter().any(|lost| (lost.client, lost.connection) == (self.client, self.number)) {
+            self.ledger.set_unsettled(false);
+        }
+    }
+
+    /// A connection that died while nothing was asked of it is found out before the next pass relies on it.
+    async fn drop_if_dead(&mut self) {
+        let Some(driver) = &mut self.driver else { return };
+        let mut unasked = Vec::new();
+        let dead = poll_fn(|cx| {
+            let driver = driver.as_driver_mut();
+            Poll::Ready(matches!(driver.poll(cx, &mut unasked), Poll::Ready(Err(_))))
+        })
+        .await;
+        if dead {
+            self.flight.abandon();
+            self.driver = None;
+        }
+    }
+
+    async fn open(&mut self, shared: &Shared, tally: &RefCell<Tally>) -> bool {
+        let open = async {
+            // The semaphore is never closed, so waiting for it cannot fail.
+            let _permit = shared.opening.acquire().await;
+            shared.connector.open().await
+        };
+        let Some(result) = unless_stopped(&shared.stop, open).await else { return false };
+        let recorder = &mut tally.borrow_mut().recorder;
+        match result {
+            Ok((driver, times)) => {
+                recorder.connects.admitted += 1;
+                if let Some(tcp) = times.tcp {
+                    recorder.connects.tcp.record(tcp, 1);
+                }
+                if let Some(tls) = times.tls {
+                    recorder.connects.tls.record(tls, 1);
+                }
+                recorder.connects.setup.record(times.setup, 1);
+                self.driver = Some(driver);
+                true
+            }
+            Err(Broken { fault, text }) => {
+                recorder.connects.refused += 1;
+                match (fault.kind, fault.stage) {
+                    (Kind::TimedOut, Stage::Dns | Stage::Connect | Stage::Tls) => recorder.timeouts.connect += 1,
+                    (Kind::TimedOut, _) => recorder.timeouts.setup += 1,
+                    _ => recorder.errors.count(fault, 1, &text),
+                }
+                false
+            }
+        }
+    }
+}
+
+impl AnyDriver {
+    fn as_driver(&self) -> &dyn Driver {
+        match self {
+            Self::Socket(driver) => driver.as_ref(),
+            Self::Fred(driver) => driver.as_ref(),
+        }
+    }
+
+    fn as_driver_mut(&mut self) -> &mut dyn Driver {
+        match self {
+            Self::Socket(driver) => driver.as_mut(),
+            Self::Fred(driver) => driver.as_mut(),
+        }
+    }
+}
+
+/// Awaits `work`, or gives up as soon as a stop is asked.
+async fn unless_stopped<T>(stop: &Stop, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        result = work => Some(result),
+        () = stop.asked() => None,
+    }
+}

@@ -1,0 +1,19 @@
+//! The fleet: N simulated clients on a few threads, and the one loop that runs under load.
+//!
+//! `fleet` orders phases from outside, a `worker` is a loading thread, a `connection` lives across phases and owns the ledger
+//! of its keys, and `pass` is the loop. Connections of one thread share that thread's `tally`; threads share nothing.
+
+mod connection;
+mod fleet;
+mod flight;
+mod pass;
+mod progress;
+mod share;
+mod stop;
+mod tally;
+mod worker;
+
+pub use connection::LostConnection;
+pub use fleet::{Fleet, FleetError, PassOrder, PhaseDone};
+pub use progress::{ClientProgress, Snapshot, Window};
+pub use stop::Stop;

@@ -1,0 +1,184 @@
+//! A loading thread: its own runtime, its own connections, nothing shared with another one under load.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::connection::{Connection, LostConnection, Shared};
+use super::pass::PassSpec;
+use super::progress::Snapshot;
+use super::tally::Tally;
+use crate::driver::Connector;
+use crate::plan::Pipeline;
+use crate::record::{ClientRecord, Recorder};
+
+use super::stop::Stop;
+
+/// What a thread is told to do.
+pub enum Order {
+    /// Open all connections.
+    Admit(oneshot::Sender<Counted>),
+    /// Run a pass on all of them.
+    Pass(PassSpec, oneshot::Sender<Counted>),
+    /// Client k opens its connections at k × stagger and goes into the pass at once.
+    AdmitAndPass(Duration, PassSpec, oneshot::Sender<(Counted, Counted)>),
+    /// The server has let go of these.
+    Settle(Vec<LostConnection>),
+}
+
+/// What a thread counted in a phase.
+pub struct Counted {
+    /// All of its connections together.
+    pub recorder: Recorder,
+    /// Each of its clients.
+    pub clients: Vec<(u32, ClientRecord)>,
+    /// Connections lost in the phase.
+    pub lost: Vec<LostConnection>,
+}
+
+/// How often a thread tells of itself.
+const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
+/// How many connections a thread opens at once.
+const OPENING_AT_ONCE: usize = 64;
+
+/// A loading thread's state.
+pub struct Worker {
+    thread: u32,
+    shared: Rc<Shared>,
+    connections: Vec<Connection>,
+    snapshots: mpsc::Sender<Snapshot>,
+}
+
+impl Worker {
+    /// A worker with its connections, none of them open.
+    pub fn new(
+        thread: u32,
+        connector: Connector,
+        stop: Stop,
+        connections: Vec<Connection>,
+        snapshots: mpsc::Sender<Snapshot>,
+    ) -> Self {
+        let shared = Shared {
+            connector,
+            stop,
+            opening: Semaphore::new(OPENING_AT_ONCE),
+            admission: Tally::default().into(),
+            tally: Tally::default().into(),
+        };
+        Self { thread, shared: Rc::new(shared), connections, snapshots }
+    }
+
+    /// Serves orders until there is nobody left to give any.
+    pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
+        // A reply that nobody waits for any more belongs to a run that was given up.
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Admit(reply) => {
+                    self.begin(&self.shared.admission, false);
+                    self.run(|mut connection, shared| async move {
+                        connection.admit(&shared).await;
+                        connection
+                    })
+                    .await;
+                    let _ = reply.send(self.admission());
+                }
+                Order::Pass(spec, reply) => {
+                    self.begin(&self.shared.tally, spec.pipeline == Pipeline::All);
+                    self.run(move |mut connection, shared| async move {
+                        connection.pass(spec, &shared).await;
+                        connection
+                    })
+                    .await;
+                    let _ = reply.send(self.counted());
+                }
+                Order::AdmitAndPass(stagger, spec, reply) => {
+                    self.begin(&self.shared.admission, false);
+                    self.begin(&self.shared.tally, spec.pipeline == Pipeline::All);
+                    self.run(move |mut connection, shared| async move {
+                        let start = spec.start + stagger * connection.client();
+                        tokio::select! {
+                            () = sleep_until(start) => connection.admit(&shared).await,
+                            () = shared.stop.asked() => {}
+                        }
+                        // Its requests are due once it is in.
+                        let start = Instant::now();
+                        connection.pass(PassSpec { start, ..spec }, &shared).await;
+                        connection
+                    })
+                    .await;
+                    let _ = reply.send((self.admission(), self.counted()));
+                }
+                Order::Settle(settled) => {
+                    for connection in &mut self.connections {
+                        connection.settle(&settled);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&self, tally: &std::cell::RefCell<Tally>, open: bool) {
+        tally.replace(Tally::new(open, self.connections.iter().map(Connection::client)));
+    }
+
+    /// Runs `work` on all connections at once, telling of the thread's progress meanwhile.
+    async fn run<F>(&mut self, work: impl Fn(Connection, Rc<Shared>) -> F)
+    where
+        F: Future<Output = Connection> + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        for connection in self.connections.drain(..) {
+            tasks.spawn_local(work(connection, Rc::clone(&self.shared)));
+        }
+        let mut tick = interval(SNAPSHOT_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                finished = tasks.join_next() => match finished {
+                    Some(Ok(connection)) => self.connections.push(connection),
+                    // A connection that panicked takes the thread with it: the fleet reports the bug.
+                    Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+                    None => break,
+                },
+                _ = tick.tick() => self.tell(),
+            }
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let snapshot = self.shared.tally.borrow_mut().snapshot(self.thread);
+        // A watcher that is too slow misses a snapshot; the counts in the next one are cumulative.
+        let _ = self.snapshots.try_send(snapshot);
+    }
+
+    fn admission(&self) -> Counted {
+        let (recorder, clients) = self.shared.admission.take().finish();
+        Counted { recorder, clients, lost: Vec::new() }
+    }
+
+    fn counted(&mut self) -> Counted {
+        let (recorder, clients) = self.shared.tally.take().finish();
+        let lost = self.connections.iter_mut().filter_map(Connection::take_lost).collect();
+        Counted { recorder, clients, lost }
+    }
+}
+
+/// Runs a worker on the calling thread until its orders end.
+///
+/// # Errors
+/// The system gave no event loop.
+pub fn block_on(worker: impl FnOnce() -> Worker, orders: mpsc::Receiver<Order>, spin: bool) -> std::io::Result<()> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_io().enable_time();
+    if spin {
+        // Look for new events at every turn instead of every sixty-first.
+        builder.event_interval(1);
+    }
+    let runtime = builder.build()?;
+    LocalSet::new().block_on(&runtime, async move { worker().serve(orders).await });
+    Ok(())
+}

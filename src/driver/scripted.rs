@@ -1,0 +1,139 @@
+//! A driver without a server, for tests of the loop: it keeps what is written and answers by a script, at moments that the
+//! test's clock decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{Completion, Driver, Op, Outcome, Request, Traffic};
+use crate::dataset::{Place, Reading, Version};
+use crate::wire::fault::{Broken, Fault, Kind, Stage};
+
+/// What becomes of the n-th request, counted from 0 over the whole life of the connection.
+pub type Script = Box<dyn Fn(u64) -> Fate>;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// Executed at once, answered after so long.
+    Answer(Duration),
+    /// Answered with an error after so long.
+    Refuse(Kind, Duration),
+    /// Executed or not, never answered; neither is anything behind it.
+    Silence,
+    /// The connection breaks when this one is sent.
+    Break,
+}
+
+/// The driver, and the store behind it.
+pub struct ScriptedDriver {
+    script: Script,
+    /// What the store holds.
+    pub store: HashMap<Place, Version>,
+    count: u64,
+    room: usize,
+    answers: VecDeque<(Instant, Completion)>,
+    silent: bool,
+    broken: bool,
+    traffic: Traffic,
+    /// The highest number of requests that were unanswered at a time.
+    pub deepest: usize,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl ScriptedDriver {
+    /// A driver with an empty store that takes `room` requests ahead.
+    pub fn new(room: usize, script: impl Fn(u64) -> Fate + 'static) -> Self {
+        Self {
+            script: Box::new(script),
+            store: HashMap::new(),
+            count: 0,
+            room,
+            answers: VecDeque::new(),
+            silent: false,
+            broken: false,
+            traffic: Traffic::default(),
+            deepest: 0,
+            timer: Box::pin(sleep_until(Instant::now())),
+        }
+    }
+
+    fn execute(&mut self, request: &Request) -> Outcome {
+        match request.op {
+            Op::Write => {
+                self.store.insert(request.place, request.version);
+                Outcome::Stored
+            }
+            Op::Read => match self.store.get(&request.place) {
+                None => Outcome::Missing,
+                Some(&version) if version == request.version => Outcome::Read(Reading::Matched),
+                Some(&version) => Outcome::Read(Reading::OtherVersion(version)),
+            },
+        }
+    }
+}
+
+impl Driver for ScriptedDriver {
+    fn has_room(&self) -> bool {
+        self.answers.len() < self.room
+    }
+
+    fn submit(&mut self, request: Request) {
+        let fate = (self.script)(self.count);
+        self.count += 1;
+        self.traffic.sent += 1;
+        let (outcome, delay) = match fate {
+            Fate::Answer(delay) => (self.execute(&request), delay),
+            Fate::Refuse(kind, delay) => (Outcome::Refused(Fault::new(Stage::Reply, kind)), delay),
+            Fate::Silence => {
+                self.silent = true;
+                (self.execute(&request), Duration::ZERO)
+            }
+            Fate::Break => {
+                self.broken = true;
+                return;
+            }
+        };
+        // Replies keep the order of their requests.
+        let at = self.answers.back().map_or(Instant::now() + delay, |(last, _)| (*last).max(Instant::now() + delay));
+        self.answers.push_back((at, Completion { ticket: request.ticket, outcome, note: None }));
+        self.deepest = self.deepest.max(self.answers.len());
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {
+        let before = done.len();
+        let now = Instant::now();
+        while !self.silent && self.answers.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, completion)) = self.answers.pop_front() {
+                self.traffic.received += 1;
+                done.push(completion);
+            }
+        }
+        if done.len() > before {
+            return Poll::Ready(Ok(()));
+        }
+        if self.broken {
+            let fault = Fault::new(Stage::Read, Kind::Reset);
+            return Poll::Ready(Err(Broken { fault, text: "reset".to_owned() }));
+        }
+        if let Some((at, _)) = self.answers.front().filter(|_| !self.silent) {
+            self.timer.as_mut().reset(*at);
+            if self.timer.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    fn client_id(&self) -> Option<u64> {
+        None
+    }
+}
