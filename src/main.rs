@@ -5,6 +5,7 @@ mod dataset;
 mod driver;
 mod plan;
 mod record;
+mod report;
 mod sample;
 mod wire;
 
