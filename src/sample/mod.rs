@@ -1,4 +1,15 @@
 //! Host, own process and server on one time line.
+//!
+//! `host`, `process` and `server` read, `rates` makes shares of cumulative counters, `peaks` keeps what the result needs,
+//! and `sampler` does all of it once per interval. Nothing here ever waits for a server that does not answer.
+
+pub mod host;
+pub mod peaks;
+pub mod process;
+mod rates;
+pub mod sampler;
+pub mod server;
+pub mod warning;
 
 use std::time::Duration;
 
@@ -33,8 +44,11 @@ pub struct Host {
 /// This process.
 #[derive(Clone, Debug, Default)]
 pub struct Generator {
-    /// CPU of each loading thread since the last sample, in percent of one core.
+    /// CPU of each loading thread since the last sample, in percent of one core. One that was seen for too short a while
+    /// to tell, or has ended, is left out.
     pub threads_percent: Vec<f64>,
+    /// The same threads, busy or waiting for a core (run-queue delay); empty where the kernel does not tell.
+    pub threads_pressed_percent: Vec<f64>,
     /// The whole process.
     pub process: Process,
 }
@@ -42,8 +56,8 @@ pub struct Generator {
 /// A process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process {
-    /// CPU since the last sample, in percent of one core.
-    pub cpu_percent: f64,
+    /// CPU since the last sample, in percent of one core; `None` if too little time has passed to tell.
+    pub cpu_percent: Option<f64>,
     /// CPU since it began, in seconds.
     pub cpu_seconds: f64,
     /// Resident memory in bytes.
@@ -52,31 +66,31 @@ pub struct Process {
     pub fds: Option<u64>,
 }
 
-/// What the server says of itself (`INFO`). Counters are since its start.
+/// What the server says of itself (`INFO`). Counters are since its start; what it does not tell is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// `run_id`: another one means that it was restarted.
+    /// `run_id`: another one means that it was restarted. Empty if not told.
     pub run_id: String,
     /// CPU since the last sample in percent of one core: its main thread where told (Redis 6.2 and later), else the process.
     pub cpu_percent: Option<f64>,
     /// CPU of that since its start, in seconds.
     pub cpu_seconds: Option<f64>,
     /// `used_memory`.
-    pub memory_bytes: u64,
+    pub memory_bytes: Option<u64>,
     /// Keys in the selected database.
-    pub keys: u64,
+    pub keys: Option<u64>,
     /// `connected_clients`.
-    pub clients: u64,
+    pub clients: Option<u64>,
     /// `total_connections_received`.
-    pub connections_received: u64,
+    pub connections_received: Option<u64>,
     /// `rejected_connections`.
-    pub rejected_connections: u64,
+    pub rejected_connections: Option<u64>,
     /// `evicted_keys`.
-    pub evicted: u64,
+    pub evicted: Option<u64>,
     /// `expired_keys`.
-    pub expired: u64,
+    pub expired: Option<u64>,
     /// `total_commands_processed`.
-    pub commands: u64,
+    pub commands: Option<u64>,
     /// `instantaneous_ops_per_sec`.
-    pub ops_per_second: u64,
+    pub ops_per_second: Option<u64>,
 }

@@ -1,0 +1,138 @@
+//! Processes and threads by `/proc`: cumulative CPU time, memory, descriptors.
+
+use std::time::Duration;
+
+use procfs::process::{Process, Task};
+
+/// A process's reading; times are since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU of all its threads, in steps of a clock tick (10 ms).
+    pub cpu: Duration,
+    /// Resident memory in bytes.
+    pub rss_bytes: u64,
+    /// The most resident memory that it ever had, in bytes.
+    pub rss_peak_bytes: u64,
+    /// Open file descriptors; `None` if not readable (another user's process).
+    pub fds: Option<u64>,
+}
+
+/// A thread's reading; times are since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// On a core: in nanoseconds where the kernel keeps scheduler statistics, else in clock ticks.
+    pub busy: Duration,
+    /// Ready to run and waiting for a core; `None` without scheduler statistics.
+    pub waiting: Option<Duration>,
+}
+
+/// A process that is watched. Holds its `/proc` folder open, so that a reused pid is never mistaken for it.
+#[derive(Debug)]
+pub struct ProcessProbe {
+    process: Process,
+}
+
+impl ProcessProbe {
+    /// This process; `None` where `/proc` is not to be had.
+    pub fn own() -> Option<Self> {
+        Process::myself().ok().map(|process| Self { process })
+    }
+
+    /// Another process on this machine; `None` if there is none.
+    pub fn of(pid: i32) -> Option<Self> {
+        Process::new(pid).ok().map(|process| Self { process })
+    }
+
+    /// A reading; `None` once the process is gone.
+    pub fn read(&self) -> Option<Usage> {
+        let (stat, status) = (self.process.stat().ok()?, self.process.status().ok()?);
+        let rss_bytes = status.vmrss.unwrap_or(0).saturating_mul(1024);
+        Some(Usage {
+            cpu: from_ticks(stat.utime.saturating_add(stat.stime)),
+            rss_bytes,
+            rss_peak_bytes: status.vmhwm.unwrap_or(0).saturating_mul(1024).max(rss_bytes),
+            fds: self.process.fd_count().ok().and_then(|fds| u64::try_from(fds).ok()),
+        })
+    }
+
+    /// One of its threads; `None` if there is none.
+    pub fn thread(&self, tid: i32) -> Option<ThreadProbe> {
+        self.process.task_from_tid(tid).ok().map(|task| ThreadProbe { task })
+    }
+}
+
+/// A thread that is watched.
+#[derive(Debug)]
+pub struct ThreadProbe {
+    task: Task,
+}
+
+impl ThreadProbe {
+    /// A reading; `None` once the thread has ended.
+    pub fn read(&self) -> Option<ThreadUsage> {
+        // Kernels without scheduler statistics have no such file, or leave it at zero.
+        match self.task.schedstat() {
+            Ok(stat) if stat.sum_exec_runtime > 0 => Some(ThreadUsage {
+                busy: Duration::from_nanos(stat.sum_exec_runtime),
+                waiting: Some(Duration::from_nanos(stat.run_delay)),
+            }),
+            _ => {
+                let stat = self.task.stat().ok()?;
+                Some(ThreadUsage { busy: from_ticks(stat.utime.saturating_add(stat.stime)), waiting: None })
+            }
+        }
+    }
+}
+
+/// The calling thread's id, as the kernel counts threads: what a loading thread tells the sampler.
+pub fn this_thread() -> i32 {
+    nix::unistd::gettid().as_raw()
+}
+
+fn from_ticks(ticks: u64) -> Duration {
+    let per_second = procfs::ticks_per_second().max(1);
+    Duration::from_secs(ticks / per_second) + Duration::from_secs(ticks % per_second) / per_second as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_time() {
+        assert_eq!(from_ticks(0), Duration::ZERO);
+        assert_eq!(from_ticks(procfs::ticks_per_second() * 3 / 2), Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn this_process_can_be_read_and_its_peak_is_no_less_than_now() {
+        let usage = ProcessProbe::own().and_then(|own| own.read()).expect("/proc/self is readable");
+        assert!(usage.rss_bytes > 1 << 20);
+        assert!(usage.rss_peak_bytes >= usage.rss_bytes);
+        assert!(usage.fds.is_some_and(|fds| fds >= 3));
+    }
+
+    #[test]
+    fn a_busy_thread_is_seen_to_be_busy() {
+        let own = ProcessProbe::own().expect("/proc/self is readable");
+        let thread = own.thread(this_thread()).expect("this thread runs");
+        let before = thread.read().expect("this thread runs");
+        // Works until the kernel has counted 20 ms more, however long that takes on a crowded machine.
+        let mut after = before;
+        while after.busy < before.busy + Duration::from_millis(20) {
+            after = thread.read().expect("this thread runs");
+        }
+        assert!(after.waiting >= before.waiting);
+    }
+
+    #[test]
+    fn a_thread_that_ended_has_no_reading() {
+        let own = ProcessProbe::own().expect("/proc/self is readable");
+        let tid = std::thread::spawn(this_thread).join().expect("it only returns its id");
+        // The kernel may take a moment to let go of a joined thread.
+        while own.thread(tid).and_then(|thread| thread.read()).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(ProcessProbe::of(-1).is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! What the server says of itself: the text of `INFO`, read line by line.
+
+use std::future::Future;
+use std::time::Duration;
+
+use super::Server;
+use crate::wire::fault::Broken;
+
+/// Something that can ask the server for `INFO`: the control connection, or a test's script.
+pub trait Ask: Send + Sync + 'static {
+    /// The text of a plain `INFO` (its default sections). May take as long as the server likes; an error reply is a
+    /// [`Broken`] of stage `Reply`.
+    fn info(&self) -> impl Future<Output = Result<String, Broken>> + Send;
+}
+
+/// One `INFO`, read: the counters as they are, without the share of CPU that needs two of them.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// All that one reading can tell; `cpu_percent` is `None`.
+    pub server: Server,
+    /// CPU of the main thread where told, else of the process.
+    pub cpu: Option<Duration>,
+    /// Whether `cpu` is the main thread's (Redis 6.2 and later).
+    pub main_thread: bool,
+    /// The server's clock (`server_time_usec`) at the reading: a busy server may answer long after it was asked.
+    pub clock: Option<Duration>,
+}
+
+impl Reading {
+    /// Reads the text of `INFO`; `db` is the selected database. Lines that are unknown or make no sense are passed over.
+    pub fn parse(info: &str, db: u32) -> Self {
+        let mut lines = Lines::default();
+        for line in info.lines() {
+            lines.take(line.trim_end(), db);
+        }
+        lines.reading()
+    }
+}
+
+/// The lines that matter, as they were found.
+#[derive(Default)]
+struct Lines {
+    server: Server,
+    keyspace: bool,
+    main_thread: [Option<f64>; 2],
+    process: [Option<f64>; 2],
+    clock_us: Option<u64>,
+}
+
+impl Lines {
+    fn take(&mut self, line: &str, db: u32) {
+        // A database without keys has no line: only the section's heading tells zero from not told.
+        if line == "# Keyspace" {
+            self.keyspace = true;
+        }
+        let Some((name, value)) = line.split_once(':') else { return };
+        let server = &mut self.server;
+        let counter = match name {
+            "run_id" => return value.clone_into(&mut server.run_id),
+            "used_cpu_sys_main_thread" => return self.main_thread[0] = value.parse().ok(),
+            "used_cpu_user_main_thread" => return self.main_thread[1] = value.parse().ok(),
+            "used_cpu_sys" => return self.process[0] = value.parse().ok(),
+            "used_cpu_user" => return self.process[1] = value.parse().ok(),
+            "server_time_usec" => &mut self.clock_us,
+            "used_memory" => &mut server.memory_bytes,
+            "connected_clients" => &mut server.clients,
+            "total_connections_received" => &mut server.connections_received,
+            "rejected_connections" => &mut server.rejected_connections,
+            "evicted_keys" => &mut server.evicted,
+            "expired_keys" => &mut server.expired,
+            "total_commands_processed" => &mut server.commands,
+            "instantaneous_ops_per_sec" => &mut server.ops_per_second,
+            _ if name.strip_prefix("db").is_some_and(|n| n.parse() == Ok(db)) => return server.keys = keys(value),
+            _ => return,
+        };
+        *counter = value.parse().ok();
+    }
+
+    fn reading(self) -> Reading {
+        let Self { mut server, keyspace, main_thread, process, clock_us } = self;
+        if keyspace && server.keys.is_none() {
+            server.keys = Some(0);
+        }
+        let main_cpu = total(main_thread);
+        let cpu = main_cpu.or_else(|| total(process));
+        server.cpu_seconds = cpu.map(|cpu| cpu.as_secs_f64());
+        Reading { server, cpu, main_thread: main_cpu.is_some(), clock: clock_us.map(Duration::from_micros) }
+    }
+}
+
+/// System and user time together; `None` unless both are told and sane.
+fn total([system, user]: [Option<f64>; 2]) -> Option<Duration> {
+    Duration::try_from_secs_f64(system? + user?).ok()
+}
+
+/// `keys=123,expires=0,avg_ttl=0`.
+fn keys(value: &str) -> Option<u64> {
+    value.split(',').find_map(|field| field.strip_prefix("keys=")).and_then(|keys| keys.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REDIS_7: &str = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\nserver_time_usec:1700000000250000\r\n\r\n\
+        # Clients\r\nconnected_clients:12\r\n# Memory\r\nused_memory:1181116006\r\nused_memory_human:1.10G\r\n\
+        # Stats\r\ntotal_connections_received:40\r\ntotal_commands_processed:9000\r\ninstantaneous_ops_per_sec:348000\r\n\
+        rejected_connections:3\r\nexpired_keys:1\r\nevicted_keys:2\r\n# CPU\r\nused_cpu_sys:1.500000\r\n\
+        used_cpu_user:2.500000\r\nused_cpu_sys_children:0.100000\r\nused_cpu_sys_main_thread:1.250000\r\n\
+        used_cpu_user_main_thread:2.000000\r\n# Keyspace\r\ndb0:keys=6900000,expires=5,avg_ttl=0\r\ndb1:keys=7,expires=0\r\n";
+
+    #[test]
+    fn the_selected_database_and_the_main_thread_are_read() {
+        let reading = Reading::parse(REDIS_7, 0);
+        assert_eq!((reading.cpu, reading.main_thread), (Some(Duration::from_millis(3250)), true));
+        assert_eq!(reading.clock, Some(Duration::from_micros(1_700_000_000_250_000)));
+        let Server { run_id, keys, memory_bytes, clients, rejected_connections, evicted, expired, .. } = reading.server;
+        assert_eq!((run_id.as_str(), keys, memory_bytes), ("abc", Some(6_900_000), Some(1_181_116_006)));
+        assert_eq!((clients, rejected_connections, evicted, expired), (Some(12), Some(3), Some(2), Some(1)));
+        assert_eq!(Reading::parse(REDIS_7, 1).server.keys, Some(7));
+        assert_eq!(Reading::parse(REDIS_7, 2).server.keys, Some(0));
+    }
+
+    #[test]
+    fn an_older_server_tells_the_cpu_of_its_process() {
+        let reading = Reading::parse("used_cpu_sys:1.5\r\nused_cpu_user:2.5\r\nused_cpu_sys_main_thread:1.0\r\n", 0);
+        assert_eq!((reading.cpu, reading.main_thread), (Some(Duration::from_secs(4)), false));
+    }
+
+    #[test]
+    fn what_is_not_told_is_none_and_nonsense_is_passed_over() {
+        for text in ["", ":", "used_memory:\nused_cpu_sys:-1\nused_cpu_user:nan\ndb0:\ndbx:keys=1", "a\0b:\u{fffd}"] {
+            let Reading { server, cpu, clock, .. } = Reading::parse(text, 0);
+            assert_eq!(
+                (server.keys, server.memory_bytes, server.cpu_seconds, cpu, clock),
+                (None, None, None, None, None)
+            );
+        }
+    }
+}
