@@ -7,6 +7,7 @@ mod plan;
 mod record;
 mod report;
 mod sample;
+mod verdict;
 mod wire;
 
 fn main() {}

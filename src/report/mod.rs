@@ -1,4 +1,13 @@
 //! What people and programs get to see: live view, time line, and how numbers are written.
 
+mod build;
+mod folder;
 pub mod format;
+pub mod result;
+mod summary;
 pub mod timeline;
+mod wording;
+
+pub use build::document;
+pub use folder::{FolderError, JsonOutput, ResultFolder};
+pub use summary::{Look, write_summary};

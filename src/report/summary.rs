@@ -1,0 +1,274 @@
+//! The summary on standard output: the verdict and why, then what a person looks for next, in ten seconds' reading.
+//!
+//! It is made from the result as it is stored, so that a stored result reads the same later.
+
+mod page;
+mod phases;
+mod readings;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use owo_colors::OwoColorize;
+
+use self::page::Page;
+use super::format::{bytes, count, latency, percent, rate};
+use super::result::{Connect, Document, Latency, Phase, Run};
+use super::wording::plural;
+
+/// How it may look.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Columns; below 60 it is treated as 60.
+    pub width: usize,
+    /// Whether colours are wanted.
+    pub colour: bool,
+}
+
+/// Writes the summary. `kept` is the result folder and the names of the files in it, if there is one.
+///
+/// # Errors
+/// `out` cannot be written to.
+pub fn write_summary(
+    document: &Document,
+    kept: Option<(&Path, &[String])>,
+    look: Look,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut page = Page::new(look.width);
+    let several = document.runs.len() > 1;
+    load(document, &mut page);
+    for run in &document.runs {
+        page.gap();
+        if several {
+            page.line(&run_title(run, document));
+        }
+        self::run(run, document, &mut page);
+    }
+    if several {
+        page.gap();
+        spread(&document.runs, &mut page);
+    }
+    page.gap();
+    machines(document, &mut page);
+    if !document.warnings.is_empty() {
+        page.gap();
+        for warning in &document.warnings {
+            page.paragraph("warning", warning);
+        }
+    }
+    if let Some((path, files)) = kept {
+        page.gap();
+        page.items("results", [format!("{}/", path.display()), files.join(" · ")]);
+    }
+    write_head(document, look, out)?;
+    page.write(look.colour, out)
+}
+
+/// The first lines: the verdict as a word, and every reason for it.
+fn write_head(document: &Document, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    /// More are in the result; a screen full of them hides the first.
+    const MOST: usize = 8;
+    let word = document.verdict.to_uppercase();
+    let (first, rest) = match document.reasons.split_first() {
+        Some((first, rest)) => (first.clone(), rest),
+        None => (achievement(document), &[][..]),
+    };
+    let indent = word.chars().count() + 2;
+    let mut lines = page::wrap(&format!("{}: {first}", document.name), look.width.max(60) - indent);
+    for reason in rest.iter().take(MOST - 1) {
+        lines.extend(page::wrap(reason, look.width.max(60) - indent));
+    }
+    if rest.len() >= MOST {
+        lines.push(format!("… and {} more in result.json", rest.len() + 1 - MOST));
+    }
+    let coloured = match document.verdict.as_str() {
+        "pass" => word.green().bold().to_string(),
+        "fail" => word.red().bold().to_string(),
+        _ => word.yellow().bold().to_string(),
+    };
+    let word = if look.colour { coloured } else { word };
+    for (line, number) in lines.iter().zip(0..) {
+        match number {
+            0 => writeln!(out, "{word}  {line}")?,
+            _ => writeln!(out, "{:indent$}{line}", "")?,
+        }
+    }
+    writeln!(out)
+}
+
+/// What a passed run has shown.
+fn achievement(document: &Document) -> String {
+    let phases = || document.runs.iter().flat_map(|run| &run.phases);
+    let written: u64 = phases().map(|phase| phase.keys.acknowledged).sum();
+    let (checked, matched) =
+        phases().fold((0, 0), |sum, phase| (sum.0 + phase.keys.checked, sum.1 + phase.keys.matched));
+    let mut parts = Vec::new();
+    if written > 0 {
+        parts.push(format!("{} written", plural(written, "key", "keys")));
+    }
+    if checked > 0 {
+        let noun = if parts.is_empty() { plural(matched, "key", "keys") } else { count(matched) };
+        parts.push(format!("{noun} read back{}", if matched == checked { ", every byte right" } else { "" }));
+    }
+    if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
+}
+
+fn load(document: &Document, page: &mut Page) {
+    let load = &document.load;
+    let connections =
+        if load.connections > 1 { format!(" × {} connections", load.connections) } else { String::new() };
+    page.items(
+        "load",
+        [
+            format!(
+                "{}{connections} × {}",
+                plural(load.clients.into(), "client", "clients"),
+                plural(load.keys, "key", "keys")
+            ),
+            format!("driver {}", load.driver),
+            format!("seed {}", document.seed),
+        ],
+    );
+}
+
+fn run_title(run: &Run, document: &Document) -> String {
+    let repeats = document.runs.iter().filter(|other| other.case == run.case).count();
+    match &run.case {
+        Some(case) if repeats > 1 => format!("{case}, run {} of {repeats}", run.repeat),
+        Some(case) => case.clone(),
+        None => format!("run {} of {repeats}", run.repeat),
+    }
+}
+
+fn run(run: &Run, document: &Document, page: &mut Page) {
+    phases::table(run, page);
+    phases::explain(run, page);
+    if run.phases.iter().any(phases::is_shown) {
+        page.gap();
+    }
+    readings::keys(run, page);
+    requests(run, page);
+    connect(run, document, page);
+    errors(run, page);
+    readings::wrong(run, page);
+}
+
+fn requests(run: &Run, page: &mut Page) {
+    let sum = |pick: fn(&Phase) -> u64| run.phases.iter().map(pick).sum::<u64>();
+    let scheduled = sum(|phase| phase.requests.scheduled);
+    if scheduled == 0 {
+        return;
+    }
+    let mut parts = vec![
+        format!("{} ok", count(sum(|phase| phase.requests.ok))),
+        format!("{} failed", count(sum(|phase| phase.requests.failed))),
+        format!("{} timed out", count(sum(|phase| phase.requests.timed_out))),
+    ];
+    let discarded = sum(|phase| phase.requests.discarded);
+    if discarded > 0 {
+        parts.push(format!("{} discarded", count(discarded)));
+    }
+    parts.push(format!("{} unsent", count(sum(|phase| phase.requests.unsent))));
+    let balance = format!("{} = {}", count(scheduled), parts.join(" + "));
+    let counted = run.server_calls.map(|calls| format!("server counted {}: ", count(calls))).unwrap_or_default();
+    let agreed = match run.reconciled {
+        Some(true) => "reconciled",
+        Some(false) => "NOT RECONCILED",
+        None => "not reconciled",
+    };
+    page.items("requests", [balance, format!("{counted}{agreed}")]);
+}
+
+/// Admission, and connections that were opened again later.
+fn connect(run: &Run, document: &Document, page: &mut Page) {
+    let Some(admission) = run.phases.first().filter(|phase| phase.run == "connect") else { return };
+    let Connect { admitted, tcp_us, tls_us, setup_us, .. } = &admission.connect;
+    let wanted = u64::from(document.load.clients) * u64::from(document.load.connections);
+    let mut items = vec![format!("{} of {} admitted", count(*admitted), count(wanted))];
+    for (what, latency) in [("tcp", tcp_us), ("tls", tls_us), ("setup", setup_us)] {
+        items.extend(p99(latency).map(|p99| format!("{what} p99 {p99}")));
+    }
+    let timeouts = run.phases.iter().map(|phase| (phase.timeouts.connect, phase.timeouts.setup));
+    let (connects, setups) = timeouts.fold((0, 0), |sum, timeouts| (sum.0 + timeouts.0, sum.1 + timeouts.1));
+    for (timeouts, one, many) in
+        [(connects, "connect timeout", "connect timeouts"), (setups, "setup timeout", "setup timeouts")]
+    {
+        if timeouts > 0 {
+            items.push(plural(timeouts, one, many));
+        }
+    }
+    let later: u64 = run.phases.iter().skip(1).map(|phase| phase.connect.admitted).sum();
+    if later > 0 {
+        items.push(format!("{} opened again", count(later)));
+    }
+    page.items("connect", items);
+}
+
+fn p99(of: &Latency) -> Option<String> {
+    of.p99.map(|us| latency(us, of.at_least.iter().any(|name| name == "p99")))
+}
+
+fn errors(run: &Run, page: &mut Page) {
+    let mut label = "errors";
+    for phase in &run.phases {
+        for error in &phase.errors {
+            let what = format!("{} × {} in {}", count(error.count), error.kind, error.stage);
+            page.paragraph(label, &format!("{}: {what}: {}", phase.name, error.example));
+            label = "";
+        }
+    }
+}
+
+/// Lowest, median and highest rate of every phase over the repeats of a case.
+fn spread(runs: &[Run], page: &mut Page) {
+    let mut seen: Vec<(&Option<String>, &str)> = Vec::new();
+    for run in runs {
+        for phase in run.phases.iter().filter(|phase| phase.pipeline.is_some()) {
+            if !seen.contains(&(&run.case, &phase.name)) {
+                seen.push((&run.case, &phase.name));
+            }
+        }
+    }
+    let mut label = "keys/s";
+    for (case, name) in seen {
+        let phases = runs.iter().filter(|run| run.case == *case).flat_map(|run| &run.phases);
+        let mut rates: Vec<f64> =
+            phases.filter(|phase| phase.name == name).map(|phase| phase.keys_per_second).collect();
+        rates.sort_by(f64::total_cmp);
+        let (Some(lowest), Some(highest)) = (rates.first(), rates.last()) else { continue };
+        let median = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
+        let name = case.as_ref().map_or_else(|| name.to_owned(), |case| format!("{case}, {name}"));
+        let rates = [("lowest", *lowest), ("median", median), ("highest", *highest)];
+        let rates = rates.map(|(what, per_second)| format!("{what} {}", rate(per_second)));
+        page.items(label, [vec![name], rates.to_vec()].concat());
+        label = "";
+    }
+}
+
+/// The server and keyswarm itself.
+fn machines(document: &Document, page: &mut Page) {
+    let server = &document.server;
+    let mut items = Vec::new();
+    let version = server.version.as_deref().unwrap_or("of unknown version");
+    let spawned = if server.spawned { " (spawned)" } else { "" };
+    items.push(format!("{} {version} at {}{spawned}", server.name.as_deref().unwrap_or("server"), server.address));
+    items.extend(server.cpu_percent_max.map(cpu));
+    items.extend(server.memory_bytes_max.map(bytes));
+    items.extend(server.evicted.map(|keys| format!("{} evicted", count(keys))));
+    items.extend(server.rejected_connections.map(|connections| format!("{} rejected", count(connections))));
+    page.items("server", items);
+    let loader = &document.generator;
+    let items: Vec<String> =
+        loader.cpu_percent_max.map(cpu).into_iter().chain(loader.rss_bytes_max.map(bytes)).collect();
+    if !items.is_empty() {
+        page.items("loader", items);
+    }
+}
+
+fn cpu(highest: f64) -> String {
+    format!("cpu max {} of 1 core", percent(highest))
+}
+
+#[cfg(test)]
+mod tests;

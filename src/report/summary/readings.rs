@@ -1,0 +1,95 @@
+//! What became of the keys, and the first wrong readings.
+
+use super::super::format::count;
+use super::super::result::{Example, Keys, Phase, Run};
+use super::page::{Page, fit};
+
+/// Wrong readings that are printed; up to a hundred are in the result.
+const PRINTED: usize = 5;
+
+/// One entry per phase that wrote or read.
+pub fn keys(run: &Run, page: &mut Page) {
+    let mut label = "keys";
+    for phase in &run.phases {
+        let items = match phase.run.as_str() {
+            "write" => written(phase),
+            "verify" => read(phase),
+            _ => continue,
+        };
+        page.items(label, items);
+        label = "";
+    }
+}
+
+fn written(phase: &Phase) -> Vec<String> {
+    let Keys { scheduled, acknowledged, refused, unknown, not_sent, .. } = &phase.keys;
+    let mut items = vec![format!("{}: {} of {} acknowledged", phase.name, count(*acknowledged), count(*scheduled))];
+    push(&mut items, *refused, "refused");
+    push(&mut items, *unknown, "unknown");
+    push(&mut items, *not_sent, "not sent");
+    items
+}
+
+/// Loss and wrong values are always told, the rest if there is any.
+fn read(phase: &Phase) -> Vec<String> {
+    let keys = &phase.keys;
+    let mut items = vec![
+        format!("{}: {} of {} matched", phase.name, count(keys.matched), count(keys.checked)),
+        format!("{} lost", count(keys.lost)),
+        format!("{} stale", count(keys.stale)),
+        format!("{} foreign", count(keys.foreign)),
+        format!("{} corrupt", count(keys.corrupt)),
+    ];
+    push(&mut items, keys.absent, "absent (never acknowledged)");
+    push(&mut items, keys.undecided, "undecided");
+    push(&mut items, keys.unread, "unread");
+    items
+}
+
+fn push(items: &mut Vec<String>, n: u64, what: &str) {
+    if n > 0 {
+        items.push(format!("{} {what}", count(n)));
+    }
+}
+
+/// The first wrong readings with what was expected and found.
+pub fn wrong(run: &Run, page: &mut Page) {
+    let examples = || run.phases.iter().flat_map(|phase| &phase.keys.examples);
+    let all = run.phases.iter().map(|phase| wrong_in(&phase.keys)).sum::<u64>();
+    if examples().next().is_none() {
+        return;
+    }
+    page.gap();
+    let mut label = "wrong";
+    for example in examples().take(PRINTED) {
+        show(label, example, page);
+        label = "";
+    }
+    let printed = examples().take(PRINTED).count() as u64;
+    if all > printed {
+        let kept = examples().count();
+        page.paragraph("", &format!("… and {} more; result.json has the first {kept}", count(all - printed)));
+    }
+}
+
+fn wrong_in(keys: &Keys) -> u64 {
+    keys.lost + keys.absent + keys.stale + keys.foreign + keys.corrupt + keys.undecided
+}
+
+fn show(label: &'static str, example: &Example, page: &mut Page) {
+    let room = page.body_width().saturating_sub(12);
+    page.paragraph(label, &format!("{} of client {}: {}", example.key, example.client, example.class));
+    let found = example.got.as_deref().unwrap_or("nothing");
+    page.paragraph("", &format!("  expected  {}", fit(&example.expected, room)));
+    page.paragraph("", &format!("  found     {}", fit(found, room)));
+    if let Some(owner) = &example.owner {
+        let mut text = format!("client {}", owner.client);
+        if let Some(key) = &owner.key {
+            text.push_str(&format!(", key {}", fit(key, room.saturating_sub(28))));
+        }
+        if let Some(version) = owner.version {
+            text.push_str(&format!(", version {version}"));
+        }
+        page.paragraph("", &format!("  owner     {text}"));
+    }
+}

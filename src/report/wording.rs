@@ -1,0 +1,238 @@
+//! The words for reasons and warnings. Short sentences with the number and what was allowed.
+
+use std::time::Duration;
+
+use super::format::{count, latency};
+use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, Warning};
+
+/// A reason as a short sentence; it names its run if there were several.
+pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
+    let text = cause(&reason.cause);
+    let several = outcome.runs.len() > 1;
+    match reason.run.and_then(|index| outcome.runs.get(index)).filter(|_| several) {
+        Some(run) => match &run.case {
+            Some(case) => format!("{case}, run {}: {text}", run.repeat),
+            None => format!("run {}: {text}", run.repeat),
+        },
+        None => text,
+    }
+}
+
+fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::Interrupted { phase: None } => "interrupted before the first phase".to_owned(),
+        Cause::Interrupted { phase: Some(phase) } => format!("interrupted in {phase}"),
+        Cause::NobodyAdmitted { error: Some((fault, text)), .. } => format!("no client was admitted: {fault} ({text})"),
+        Cause::NobodyAdmitted { error: None, tried } => {
+            format!("no client was admitted: {} timed out", plural(*tried, "connection", "connections"))
+        }
+        Cause::Count { tally, phase, found, limit } => {
+            let place = phase.as_ref().map(|phase| format!(" in {phase}")).unwrap_or_default();
+            format!("{}{place} (limit {})", tallied(*tally, *found), count(*limit))
+        }
+        Cause::Latency { phase, level, found, limit } => {
+            let found = latency(found.us, found.at_least);
+            format!("{} of {phase} is {found} (limit {})", level.name(), span(*limit))
+        }
+        Cause::Unprovable { phase, level, endless, limit } => format!(
+            "{} of {phase} cannot be shown to be within {}: {} never ended",
+            level.name(),
+            span(*limit),
+            plural(*endless, "request", "requests")
+        ),
+        Cause::NoSamples { phase, level } => {
+            format!("{} of {phase} has a limit, but no request was measured", level.name())
+        }
+        Cause::NeverRan { phase } => format!("{phase} never ran"),
+        Cause::NeverSent { phase, keys } => format!("{} never sent in {phase}", plural(*keys, "key", "keys")),
+        Cause::Unread { phase, keys } => format!("{} not read in {phase}", plural(*keys, "key", "keys")),
+        Cause::NotConserved { phase } => {
+            format!("keyswarm's own counts of {phase} do not add up: this is a bug in keyswarm, please report it")
+        }
+        Cause::NotReconciled(found) => format!("the server counted {}", gaps(found)),
+    }
+}
+
+fn tallied(tally: Tally, found: u64) -> String {
+    let (one, many) = match tally {
+        Tally::ConnectTimeouts => ("connect timeout", "connect timeouts"),
+        Tally::SetupTimeouts => ("setup timeout", "setup timeouts"),
+        Tally::CommandTimeouts => ("command timeout", "command timeouts"),
+        Tally::Timeouts => ("timeout", "timeouts"),
+        Tally::Errors => ("error", "errors"),
+        Tally::Lost => ("key lost", "keys lost"),
+        Tally::Missing => {
+            ("key missing that an earlier run should have left", "keys missing that an earlier run should have left")
+        }
+        Tally::Mismatched => ("wrong value", "wrong values"),
+    };
+    plural(found, one, many)
+}
+
+/// "999 calls of SET where keyswarm knows of 1,000".
+fn gaps(gaps: &[Gap]) -> String {
+    let texts = gaps.iter().map(|gap| {
+        let what = match gap.quantity {
+            Quantity::Set => "calls of SET",
+            Quantity::Get => "calls of GET",
+            Quantity::Keys => "keys",
+        };
+        let own = match (gap.at_least, gap.at_most) {
+            (least, most) if least == most => count(least),
+            (least, most) => format!("{} to {}", count(least), count(most)),
+        };
+        format!("{} {what} where keyswarm knows of {own}", count(gap.server))
+    });
+    texts.collect::<Vec<_>>().join(", and ")
+}
+
+/// A warning as one or two sentences: what is so, and what to do about it.
+pub fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::DebugBuild => {
+            "This is a debug build of keyswarm: it is slow itself. Build with `--release`.".to_owned()
+        }
+        Warning::Advice(text) | Warning::Note(text) => text.clone(),
+        Warning::BlindSpot(text) => sentence(text),
+        Warning::OtherClients { connections, commands } => format!(
+            "Others used the server during the run ({}). Rates and counts include their share; use a server of your own \
+             for numbers that count.",
+            others(*connections, commands)
+        ),
+        Warning::NotReconciled(why) => impossible(why),
+        Warning::Keyspace { what, server, own } => {
+            format!("The server counted {} {what} where keyswarm made {} such readings.", count(*server), count(*own))
+        }
+        Warning::Evicted(keys) => format!(
+            "The server evicted {}: it is at its `maxmemory`. Give it more, or write less.",
+            plural(*keys, "key", "keys")
+        ),
+        Warning::Expired(keys) => format!("{} expired on the server.", plural(*keys, "key", "keys")),
+        Warning::Undecided { phase, keys } => format!(
+            "{} missing or old in {phase}, while what a lost connection had sent may still be executed. A verify-only \
+             scenario with the same seed tells later.",
+            plural(*keys, "key is", "keys are")
+        ),
+        Warning::Unjudged { lost, mismatched } => format!(
+            "{} missing and {} wrong, and no limit judges that. Set `lost = 0` and `mismatched = 0` under `[limits]`.",
+            plural(*lost, "key is", "keys are"),
+            plural(*mismatched, "value is", "values are")
+        ),
+        Warning::BeyondRange { phase, requests } => {
+            format!(
+                "{} in {phase} took longer than 10 minutes and count as 10 minutes.",
+                plural(*requests, "request", "requests")
+            )
+        }
+    }
+}
+
+fn others(connections: u64, commands: &[(String, u64)]) -> String {
+    let mut found = Vec::new();
+    if connections > 0 {
+        found.push(plural(connections, "connection", "connections"));
+    }
+    // A handful of names tells who it was.
+    found.extend(
+        commands
+            .iter()
+            .take(4)
+            .map(|(name, calls)| format!("{} × {}", count(*calls), name.replace('|', " ").to_uppercase())),
+    );
+    if commands.len() > 4 {
+        found.push(format!("{} more commands", commands.len() - 4));
+    }
+    found.join(", ")
+}
+
+fn impossible(why: &Impossible) -> String {
+    match why {
+        Impossible::Unreadable => "The server's counters could not be read, so its counts are not compared with \
+            keyswarm's. `INFO` must be permitted for that."
+            .to_owned(),
+        Impossible::NotTold => "The server does not count calls by command, so its counts are not compared with \
+            keyswarm's."
+            .to_owned(),
+        Impossible::Restarted => "The server was restarted during the run, so its counts are not compared with \
+            keyswarm's."
+            .to_owned(),
+        Impossible::Reset => "Somebody reset the server's counters during the run, so they are not compared with \
+            keyswarm's."
+            .to_owned(),
+        Impossible::OtherClients(found) => {
+            format!("Not reconciled, since others used the server: it counted {}.", gaps(found))
+        }
+    }
+}
+
+/// "1 key", "12 keys".
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// A limit as scenarios write it: "50ms", "1.5s".
+fn span(limit: Duration) -> String {
+    format!("{limit:?}")
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Percentile;
+    use crate::verdict::{Level, fixture};
+
+    #[test]
+    fn reasons_read_as_short_sentences() {
+        let phase = || "write".to_owned();
+        let limit = Duration::from_millis(50);
+        let texts = [
+            Cause::Count { tally: Tally::CommandTimeouts, phase: None, found: 3, limit: 0 },
+            Cause::Count { tally: Tally::Lost, phase: Some(phase()), found: 1, limit: 0 },
+            Cause::Count { tally: Tally::Missing, phase: None, found: 1200, limit: 1000 },
+            Cause::NeverSent { phase: phase(), keys: 1203 },
+            Cause::Latency {
+                phase: phase(),
+                level: Level::P999,
+                found: Percentile { us: 5_000_000, at_least: true },
+                limit,
+            },
+            Cause::Unprovable { phase: phase(), level: Level::Max, endless: 1, limit: Duration::from_secs(9) },
+            Cause::NobodyAdmitted { error: None, tried: 4 },
+            Cause::NotReconciled(vec![Gap { quantity: Quantity::Set, server: 999, at_least: 1000, at_most: 1010 }]),
+        ]
+        .map(|found| cause(&found))
+        .join("\n");
+        insta::assert_snapshot!(texts, @r"");
+    }
+
+    #[test]
+    fn a_reason_names_its_run_only_among_several() {
+        let mut outcome = fixture::outcome(fixture::good_run());
+        let found = Reason { run: Some(0), cause: Cause::NeverRan { phase: "verify".to_owned() } };
+        assert_eq!(reason(&found, &outcome), "verify never ran");
+        outcome.runs.push(fixture::good_run());
+        assert_eq!(reason(&found, &outcome), "run 1: verify never ran");
+        outcome.runs[0].case = Some("loop".to_owned());
+        assert_eq!(reason(&found, &outcome), "loop, run 1: verify never ran");
+    }
+
+    #[test]
+    fn warnings_say_what_to_do() {
+        let commands = vec![("del".to_owned(), 3), ("config|resetstat".to_owned(), 1)];
+        let texts = [
+            Warning::OtherClients { connections: 2, commands },
+            Warning::BlindSpot("values are too short to name their author"),
+            Warning::Unjudged { lost: 1, mismatched: 0 },
+            Warning::Evicted(12_000),
+        ]
+        .map(|found| warning(&found))
+        .join("\n");
+        insta::assert_snapshot!(texts, @r"");
+    }
+}

@@ -1,0 +1,161 @@
+//! The server's own counters at one moment, read out of `INFO everything` (or `INFO all`).
+
+/// What the server had counted at one moment. Counters are since its start; what it does not tell is 0 or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounters {
+    /// Another one means another process; `None` if it was not told.
+    pub run_id: Option<String>,
+    /// Keys in the selected database; `None` if it was not told.
+    pub dbsize: Option<u64>,
+    /// Calls by command; `None` if `commandstats` was not told.
+    pub commands: Option<CommandCounts>,
+    /// `evicted_keys`.
+    pub evicted: u64,
+    /// `expired_keys`.
+    pub expired: u64,
+    /// `rejected_connections`.
+    pub rejected_connections: u64,
+    /// `total_connections_received`.
+    pub connections_received: u64,
+    /// `keyspace_hits`.
+    pub keyspace_hits: u64,
+    /// `keyspace_misses`.
+    pub keyspace_misses: u64,
+    /// `total_commands_processed`.
+    pub commands_processed: u64,
+    /// Clients in `CLIENT LIST` that are not keyswarm's; 0 if it could not be read. Not part of `INFO`.
+    pub foreign_clients: u64,
+}
+
+/// Calls by command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandCounts {
+    /// `SET`.
+    pub set: CommandStat,
+    /// `GET`.
+    pub get: CommandStat,
+    /// Calls of commands that keyswarm never sends, by name.
+    pub others: Vec<(String, u64)>,
+}
+
+/// One line of `commandstats`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandStat {
+    /// Executed, also those that failed while executing.
+    pub calls: u64,
+    /// Refused before they were executed; `None` before Redis 6.2, which does not count them.
+    pub rejected: Option<u64>,
+    /// Failed while executing.
+    pub failed: u64,
+}
+
+/// What keyswarm and the client library send beside `SET` and `GET`; a subcommand counts as its command.
+const OWN: [&str; 16] = [
+    "acl", "auth", "client", "cluster", "command", "config", "dbsize", "flushdb", "hello", "info", "memory", "ping",
+    "quit", "select", "shutdown", "unlink",
+];
+
+/// Whoever calls this takes the ground from under every comparison.
+pub(super) const RESET: &str = "config|resetstat";
+
+impl ServerCounters {
+    /// Reads the counters out of the text of `INFO`. `db` is the selected database.
+    ///
+    /// Nothing is required: a server that tells less gives fewer counters.
+    pub fn from_info(info: &str, db: u32) -> Self {
+        let mut counters = Self::default();
+        let database = format!("db{db}");
+        for line in info.lines().map(str::trim) {
+            // The database has no line while it is empty, and `commandstats` none before the first call.
+            match line {
+                "# Keyspace" => counters.dbsize = Some(counters.dbsize.unwrap_or(0)),
+                "# Commandstats" => drop(counters.commands.get_or_insert_default()),
+                _ => {}
+            }
+            let Some((name, value)) = line.split_once(':') else { continue };
+            if name == "run_id" {
+                counters.run_id = Some(value.to_owned());
+            } else if name == database {
+                counters.dbsize = field(value, "keys").or(counters.dbsize);
+            } else if let Some(command) = name.strip_prefix("cmdstat_") {
+                counters.commands.get_or_insert_default().enter(command, value);
+            } else if let Some(counter) = counters.counter(name) {
+                *counter = value.parse().unwrap_or(0);
+            }
+        }
+        counters
+    }
+
+    fn counter(&mut self, name: &str) -> Option<&mut u64> {
+        Some(match name {
+            "evicted_keys" => &mut self.evicted,
+            "expired_keys" => &mut self.expired,
+            "rejected_connections" => &mut self.rejected_connections,
+            "total_connections_received" => &mut self.connections_received,
+            "keyspace_hits" => &mut self.keyspace_hits,
+            "keyspace_misses" => &mut self.keyspace_misses,
+            "total_commands_processed" => &mut self.commands_processed,
+            _ => return None,
+        })
+    }
+}
+
+impl CommandCounts {
+    /// Enters one line: `cmdstat_NAME:VALUE`.
+    fn enter(&mut self, name: &str, value: &str) {
+        let stat = CommandStat {
+            calls: field(value, "calls").unwrap_or(0),
+            rejected: field(value, "rejected_calls"),
+            failed: field(value, "failed_calls").unwrap_or(0),
+        };
+        let name = name.to_ascii_lowercase();
+        match name.split('|').next().unwrap_or(&name) {
+            "set" => self.set = stat,
+            "get" => self.get = stat,
+            // keyswarm reads settings, it never resets counters.
+            command if OWN.contains(&command) && name != RESET => {}
+            _ => self.others.push((name, stat.calls)),
+        }
+    }
+}
+
+/// The number of `NAME=number` in a list that commas divide.
+fn field(list: &str, name: &str) -> Option<u64> {
+    list.split(',').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name)?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nrun_id:52d37f\r\n\r\n# Stats\r\n\
+        total_connections_received:5\r\ntotal_commands_processed:40\r\nrejected_connections:2\r\nexpired_keys:3\r\n\
+        evicted_keys:4\r\nkeyspace_hits:11\r\nkeyspace_misses:1\r\n\r\n# Commandstats\r\n\
+        cmdstat_ping:calls=1,usec=4,usec_per_call=4.00,rejected_calls=0,failed_calls=0\r\n\
+        cmdstat_set:calls=15,usec=15,usec_per_call=15.00,rejected_calls=2,failed_calls=1\r\n\
+        cmdstat_client|list:calls=1,usec=14,usec_per_call=14.00,rejected_calls=0,failed_calls=0\r\n\
+        cmdstat_del:calls=7,usec=15,usec_per_call=15.00,rejected_calls=0,failed_calls=0\r\n\r\n\
+        # Keyspace\r\ndb0:keys=12,expires=0,avg_ttl=0\r\n";
+
+    #[test]
+    fn counters_are_read_out_of_info() {
+        let counters = ServerCounters::from_info(INFO, 0);
+        assert_eq!(counters.run_id.as_deref(), Some("52d37f"));
+        assert_eq!((counters.dbsize, ServerCounters::from_info(INFO, 1).dbsize), (Some(12), Some(0)));
+        assert_eq!((counters.evicted, counters.expired, counters.rejected_connections), (4, 3, 2));
+        assert_eq!((counters.connections_received, counters.commands_processed), (5, 40));
+        assert_eq!((counters.keyspace_hits, counters.keyspace_misses), (11, 1));
+        let commands = counters.commands.expect("told");
+        assert_eq!(commands.set, CommandStat { calls: 15, rejected: Some(2), failed: 1 });
+        assert_eq!(commands.get, CommandStat::default());
+        assert_eq!(commands.others, [("del".to_owned(), 7)]);
+    }
+
+    #[test]
+    fn a_server_that_tells_little_gives_few_counters() {
+        let counters = ServerCounters::from_info("redis_version:2.8\n:\n\ncmdstat", 0);
+        assert_eq!(counters, ServerCounters::default());
+        let old = ServerCounters::from_info("cmdstat_set:calls=4,usec=1,usec_per_call=1", 0).commands;
+        assert_eq!(old.map(|commands| commands.set.rejected), Some(None));
+    }
+}

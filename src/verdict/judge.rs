@@ -1,0 +1,182 @@
+//! The verdict: interrupted, fail, invalid, pass, in this order, with every reason for it.
+
+use super::limits::{self, Cause};
+use super::{Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
+use crate::plan::Plan;
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every limit held.
+    Pass,
+    /// A limit was broken.
+    Fail,
+    /// The measurement cannot be trusted.
+    Invalid,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+impl Verdict {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Invalid => "invalid",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Why it is not a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The run, by its place in [`Outcome::runs`]; `None` if it is about all of them.
+    pub run: Option<usize>,
+    /// What happened.
+    pub cause: Cause,
+}
+
+/// The verdict and everything that led to it.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// What came out.
+    pub verdict: Verdict,
+    /// Why; empty for a pass.
+    pub reasons: Vec<Reason>,
+    /// What should be known beside it.
+    pub warnings: Vec<Warning>,
+    /// The server's counts against keyswarm's, for each run.
+    pub reconciliations: Vec<Reconciliation>,
+    /// No client was ever admitted, which has an exit code of its own.
+    pub nobody_admitted: bool,
+}
+
+impl Judgement {
+    /// The exit code of `keyswarm run`: 0 pass, 1 fail, 3 nobody was admitted, 4 invalid, 130 interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self.verdict {
+            Verdict::Interrupted => 130,
+            Verdict::Fail if self.nobody_admitted => 3,
+            Verdict::Fail => 1,
+            Verdict::Invalid => 4,
+            Verdict::Pass => 0,
+        }
+    }
+
+    /// Whether the server's counts agree: in every run, in one run not, or it could not be told.
+    pub fn reconciled(&self) -> Option<bool> {
+        let results = || self.reconciliations.iter().map(|r| &r.result);
+        if results().any(|result| matches!(result, Reconciled::No(_))) {
+            Some(false)
+        } else if !self.reconciliations.is_empty() && results().all(|result| *result == Reconciled::Yes) {
+            Some(true)
+        } else {
+            None
+        }
+    }
+}
+
+/// Judges what came of `plan`.
+pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
+    let nobody_admitted = outcome.nobody_admitted();
+    let reconciliations: Vec<_> = outcome.runs.iter().map(|run| reconcile(run, plan_keys(plan))).collect();
+    let (mut failures, mut doubts) = (Vec::new(), Vec::new());
+    let last = outcome.runs.len().saturating_sub(1);
+    for (index, (run, reconciliation)) in outcome.runs.iter().zip(&reconciliations).enumerate() {
+        let reason = |cause| Reason { run: Some(index), cause };
+        if let Some(cause) = not_admitted(run) {
+            failures.push(reason(cause));
+        } else {
+            let cut_short = outcome.interrupted && index == last;
+            failures.extend(limits::broken(plan, run, cut_short).into_iter().map(reason));
+        }
+        doubts.extend(not_conserved(run).map(reason));
+        if let Reconciled::No(gaps) = &reconciliation.result {
+            doubts.push(reason(Cause::NotReconciled(gaps.clone())));
+        }
+    }
+    let verdict = match (outcome.interrupted, failures.is_empty(), doubts.is_empty()) {
+        (true, _, _) => Verdict::Interrupted,
+        (false, false, _) => Verdict::Fail,
+        (false, true, false) => Verdict::Invalid,
+        (false, true, true) => Verdict::Pass,
+    };
+    let mut reasons: Vec<_> = interruption(outcome).into_iter().collect();
+    reasons.extend(failures);
+    reasons.extend(doubts);
+    let warnings = warnings(plan, outcome, &reconciliations);
+    Judgement { verdict, reasons, warnings, reconciliations, nobody_admitted }
+}
+
+fn plan_keys(plan: &Plan) -> u64 {
+    u64::from(plan.dataset.clients()).saturating_mul(plan.dataset.keys())
+}
+
+fn interruption(outcome: &Outcome) -> Option<Reason> {
+    if !outcome.interrupted {
+        return None;
+    }
+    let phase = outcome.runs.last().and_then(|run| run.phases.last()).map(|phase| phase.name.clone());
+    Some(Reason { run: None, cause: Cause::Interrupted { phase } })
+}
+
+/// A run that nobody was admitted to says so, instead of listing every key that was not sent.
+fn not_admitted(run: &RunOutcome) -> Option<Cause> {
+    let admission = run.admission().filter(|phase| phase.admitted_nobody())?;
+    let record = &admission.record;
+    let error = record.errors.rows().first().map(|row| (row.fault.to_string(), row.example.clone()));
+    let tried = record.connects.refused.max(record.timeouts.total());
+    Some(Cause::NobodyAdmitted { error, tried })
+}
+
+fn not_conserved(run: &RunOutcome) -> impl Iterator<Item = Cause> {
+    let broken = run.phases.iter().filter(|phase| !phase.record.conserved());
+    broken.map(|phase| Cause::NotConserved { phase: phase.name.clone() })
+}
+
+/// Everything worth knowing, each thing once.
+fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if outcome.environment.debug_build {
+        warnings.push(Warning::DebugBuild);
+    }
+    warnings.extend(outcome.notes.iter().cloned());
+    warnings.extend(reconciliations.iter().flat_map(|r| r.warnings.iter().cloned()));
+    warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
+    warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
+    let blind_spot = plan.dataset.blind_spot();
+    warnings.extend(blind_spot.map(Warning::BlindSpot));
+    let advice = plan.advice.iter().filter(|advice| blind_spot != Some(advice.as_str()));
+    warnings.extend(advice.cloned().map(Warning::Advice));
+    let mut kept: Vec<Warning> = Vec::with_capacity(warnings.len());
+    for warning in warnings {
+        if !kept.contains(&warning) {
+            kept.push(warning);
+        }
+    }
+    kept
+}
+
+/// Wrong keys that no limit judges would otherwise pass in silence.
+fn unjudged(plan: &Plan, run: &RunOutcome) -> Option<Warning> {
+    let keys = run.total().keys;
+    let judged = |pick: fn(&crate::plan::LimitSet) -> Option<u64>| {
+        pick(&plan.limits.run).is_some() || plan.limits.phases.iter().any(|(_, limits)| pick(limits).is_some())
+    };
+    let lost = if judged(|l| l.lost) { 0 } else { limits::missing(&keys, limits::writes(plan)) };
+    let mismatched = if judged(|l| l.mismatched) { 0 } else { keys.mismatched() };
+    (lost + mismatched > 0).then_some(Warning::Unjudged { lost, mismatched })
+}
+
+fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {
+    let name = || phase.name.clone();
+    let (keys, requests) = (phase.record.keys.undecided, phase.judged_latency().out_of_range());
+    let undecided = (keys > 0).then(|| Warning::Undecided { phase: name(), keys });
+    let beyond = (requests > 0).then(|| Warning::BeyondRange { phase: name(), requests });
+    undecided.into_iter().chain(beyond)
+}
+
+#[cfg(test)]
+mod tests;

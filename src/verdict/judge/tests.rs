@@ -1,0 +1,96 @@
+use super::*;
+use crate::plan::Limits;
+use crate::verdict::fixture::*;
+use crate::wire::fault::{Fault, Kind, Stage};
+
+fn judged(run: RunOutcome) -> Judgement {
+    judge(&plan(), &outcome(run))
+}
+
+#[test]
+fn a_good_run_passes_without_a_word() {
+    let judgement = judged(good_run());
+    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Pass, 0));
+    assert_eq!((judgement.reasons, judgement.warnings), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn interrupted_goes_before_fail_and_fail_before_invalid() {
+    let mut run = good_run();
+    run.server_after = Some(counters(ALL - 1, ALL, ALL));
+    let judgement = judged(run.clone());
+    assert_eq!((judgement.verdict, judgement.exit_code(), judgement.reconciled()), (Verdict::Invalid, 4, Some(false)));
+    run.phases[2].record.keys.matched -= 1;
+    run.phases[2].record.keys.lost += 1;
+    let judgement = judged(run.clone());
+    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 1));
+    assert_eq!(judgement.reasons.len(), 2, "the doubt is still said");
+    let judgement = judge(&plan(), &Outcome { interrupted: true, ..outcome(run) });
+    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Interrupted, 130));
+    assert_eq!(judgement.reasons[0].cause, Cause::Interrupted { phase: Some("verify".to_owned()) });
+}
+
+#[test]
+fn counts_that_do_not_add_up_make_a_run_invalid() {
+    let mut run = good_run();
+    run.phases[1].record.requests.scheduled += 1;
+    let judgement = judged(run);
+    assert_eq!(judgement.verdict, Verdict::Invalid);
+    assert_eq!(judgement.reasons[0].cause, Cause::NotConserved { phase: "write".to_owned() });
+}
+
+#[test]
+fn nobody_admitted_has_a_code_and_a_reason_of_its_own() {
+    let mut run = good_run();
+    run.phases.truncate(1);
+    let record = &mut run.phases[0].record;
+    record.connects = Default::default();
+    record.connects.refused = 4;
+    record.errors.count(Fault::new(Stage::Connect, Kind::Refused), 4, "Connection refused");
+    let judgement = judged(run.clone());
+    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 3));
+    assert_eq!(judgement.reasons.len(), 1);
+    let both = outcome(run);
+    let both = Outcome { runs: vec![good_run(), both.runs[0].clone()], ..both };
+    assert_eq!(judge(&plan(), &both).exit_code(), 1, "some were admitted before");
+}
+
+#[test]
+fn every_run_has_to_pass_and_is_named() {
+    let mut second = good_run();
+    second.phases[1].record.timeouts.command = 1;
+    let both = outcome(good_run());
+    let both = Outcome { runs: vec![good_run(), second], ..both };
+    let judgement = judge(&plan(), &both);
+    assert_eq!(judgement.reasons.iter().map(|reason| reason.run).collect::<Vec<_>>(), [Some(1)]);
+    assert_eq!(judgement.reconciled(), Some(true));
+}
+
+#[test]
+fn wrong_keys_that_no_limit_judges_are_not_passed_in_silence() {
+    let mut run = good_run();
+    run.phases[2].record.keys.matched -= 3;
+    (run.phases[2].record.keys.lost, run.phases[2].record.keys.stale) = (2, 1);
+    let judgement = judge(&Plan { limits: Limits::default(), ..plan() }, &outcome(run));
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    assert_eq!(judgement.warnings, [Warning::Unjudged { lost: 2, mismatched: 1 }]);
+}
+
+#[test]
+fn each_warning_is_given_once() {
+    let mut outcome = outcome(good_run());
+    outcome.environment.debug_build = true;
+    outcome.notes = vec![Warning::Note("The server was slow.".to_owned()); 2];
+    outcome.runs[0].phases[2].record.keys.undecided = 1;
+    outcome.runs[0].phases[2].record.keys.matched -= 1;
+    let judgement = judge(&Plan { advice: vec!["Think.".to_owned()], ..plan() }, &outcome);
+    assert_eq!(
+        judgement.warnings,
+        [
+            Warning::DebugBuild,
+            Warning::Note("The server was slow.".to_owned()),
+            Warning::Undecided { phase: "verify".to_owned(), keys: 1 },
+            Warning::Advice("Think.".to_owned()),
+        ]
+    );
+}

@@ -1,0 +1,24 @@
+//! What a finished run means: limits judged, counts reconciled with the server's own, the verdict and its reasons.
+//!
+//! Pure but for [`Environment::read`]. Everything here is typed; the words for it are found in `report`.
+
+mod counters;
+mod environment;
+mod judge;
+mod limits;
+mod outcome;
+mod reconcile;
+mod warning;
+mod watched;
+
+pub use counters::{CommandCounts, CommandStat, ServerCounters};
+pub use environment::{Environment, without_secrets};
+pub use judge::{Judgement, Reason, Verdict, judge};
+pub use limits::{Cause, Level, Tally};
+pub use outcome::{Outcome, PhaseOutcome, RunOutcome};
+pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
+pub use warning::Warning;
+pub use watched::{Generator, ServerSide};
+
+#[cfg(test)]
+pub mod fixture;

@@ -1,0 +1,111 @@
+//! The working types of a finished run: what `app` gathers, `judge` judges and `report` tells.
+
+use std::time::SystemTime;
+
+use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
+use crate::plan::Pipeline;
+use crate::record::{ClientRecord, Recorder};
+
+/// Everything that came of one invocation.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// When it began, by the wall clock.
+    pub started: SystemTime,
+    /// Somebody stopped it.
+    pub interrupted: bool,
+    /// Every repeat of every case, in the order in which they ran. The last one may be cut short.
+    pub runs: Vec<RunOutcome>,
+    /// keyswarm itself, over all runs.
+    pub generator: Generator,
+    /// The server, over all runs.
+    pub server: ServerSide,
+    /// The machine, and the server's settings.
+    pub environment: Environment,
+    /// What was noticed on the way and is worth saying.
+    pub notes: Vec<Warning>,
+}
+
+/// One whole run: admission, then every phase.
+#[derive(Clone, Debug, Default)]
+pub struct RunOutcome {
+    /// Its case's label, if the scenario has cases.
+    pub case: Option<String>,
+    /// Which repeat, from 1.
+    pub repeat: u32,
+    /// The first is always "connect", the admission of the clients; the others are the plan's, as far as it came.
+    pub phases: Vec<PhaseOutcome>,
+    /// The server's counters right before the clients connected, after any flush and look-up of keys.
+    pub server_before: Option<ServerCounters>,
+    /// The server's counters right after the last phase, before any clean-up.
+    pub server_after: Option<ServerCounters>,
+    /// Whether none of the run's keys was in the store before: it was flushed or empty, or the keys were looked up.
+    pub keys_were_fresh: bool,
+    /// Connections that keyswarm opened between both readings, beside those of the clients.
+    pub own_connections: u64,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug, Default)]
+pub struct PhaseOutcome {
+    /// Its name, unique within the run.
+    pub name: String,
+    /// "connect", "write", "verify" or "wait".
+    pub run: &'static str,
+    /// Whether requests had intended moments that did not depend on replies.
+    pub open_loop: bool,
+    /// The window, for phases that load.
+    pub pipeline: Option<Pipeline>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Everything that was counted in it, over all threads.
+    pub record: Recorder,
+    /// What each client did, by its number. Empty where clients do nothing.
+    pub clients: Vec<ClientRecord>,
+}
+
+impl Outcome {
+    /// Whether clients tried to connect, and no client of any run was ever admitted.
+    pub fn nobody_admitted(&self) -> bool {
+        let mut admissions = self.runs.iter().filter_map(RunOutcome::admission).peekable();
+        admissions.peek().is_some() && admissions.all(PhaseOutcome::admitted_nobody)
+    }
+}
+
+impl RunOutcome {
+    /// The admission of the clients; `None` if the run was over before.
+    pub fn admission(&self) -> Option<&PhaseOutcome> {
+        self.phases.first().filter(|phase| phase.run == "connect")
+    }
+
+    /// Everything of all phases together.
+    pub fn total(&self) -> Recorder {
+        let mut total = Recorder::default();
+        for phase in &self.phases {
+            total.add(&phase.record);
+        }
+        total
+    }
+
+    /// Its phases of one kind ("write", "verify", ...).
+    pub fn phases_that<'a>(&'a self, run: &'a str) -> impl Iterator<Item = &'a PhaseOutcome> {
+        self.phases.iter().filter(move |phase| phase.run == run)
+    }
+}
+
+impl PhaseOutcome {
+    /// Whether it loads the server, and so has latencies to judge.
+    pub fn loads(&self) -> bool {
+        matches!(self.run, "write" | "verify")
+    }
+
+    /// Whether connections were tried and none came to be.
+    pub fn admitted_nobody(&self) -> bool {
+        let tried = self.record.connects.refused > 0 || self.record.timeouts.total() > 0;
+        tried && self.record.connects.admitted == 0
+    }
+
+    /// The latency that limits are about: from the intended moment in an open loop, else from sending.
+    pub fn judged_latency(&self) -> &crate::record::Latency {
+        if self.open_loop { &self.record.response } else { &self.record.service }
+    }
+}

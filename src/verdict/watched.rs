@@ -1,0 +1,58 @@
+//! keyswarm itself and the server over a whole run, as far as the result tells of them.
+
+use crate::sample::peaks::Peaks;
+
+/// keyswarm itself. `None` where nothing was sampled.
+#[derive(Clone, Debug, Default)]
+pub struct Generator {
+    /// CPU of the process over all samples, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// CPU of the busiest loading thread, in percent of one core.
+    pub cpu_percent_max: Option<f64>,
+    /// Resident memory in bytes.
+    pub rss_bytes_max: Option<u64>,
+}
+
+/// The server. `None` where it did not tell.
+#[derive(Clone, Debug, Default)]
+pub struct ServerSide {
+    /// What it calls itself: "redis", "valkey", ...
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Where it is, for people and without secrets.
+    pub address: String,
+    /// Whether keyswarm started it.
+    pub spawned: bool,
+    /// CPU over all samples, in seconds: its main thread where told, else the process.
+    pub cpu_seconds: Option<f64>,
+    /// The same per second, in percent of one core.
+    pub cpu_percent_max: Option<f64>,
+    /// `used_memory` in bytes.
+    pub memory_bytes_max: Option<u64>,
+}
+
+impl Generator {
+    /// What the samples come to.
+    pub fn of(peaks: &Peaks) -> Self {
+        let peaks = &peaks.generator;
+        Self {
+            cpu_seconds: peaks.cpu_seconds,
+            cpu_percent_max: peaks.cpu_percent_max,
+            rss_bytes_max: peaks.rss_bytes_max,
+        }
+    }
+}
+
+impl ServerSide {
+    /// Takes in what the samples come to: what the server said of itself, else what its process shows.
+    pub fn watched(self, peaks: &Peaks) -> Self {
+        let (server, process) = (peaks.server.as_ref(), peaks.server_process.as_ref());
+        Self {
+            cpu_seconds: server.and_then(|s| s.cpu_seconds).or(process.map(|p| p.cpu_seconds)),
+            cpu_percent_max: server.and_then(|s| s.cpu_percent_max).or(process.and_then(|p| p.cpu_percent_max)),
+            memory_bytes_max: server.and_then(|s| s.memory_bytes_max),
+            ..self
+        }
+    }
+}
