@@ -1,0 +1,44 @@
+//! The scenarios that keyswarm ships: each is valid, and runs in miniature on a server of its own and on a given one.
+
+use std::fs;
+
+use crate::run::Keyswarm;
+use crate::server::RedisServer;
+
+/// Name and text of each.
+fn scenarios() -> Vec<(String, String)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios");
+    let files = fs::read_dir(folder).expect("scenarios/").map(|entry| entry.expect("readable").path());
+    let mut all: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .map(|path| {
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+            (name, fs::read_to_string(&path).expect("readable"))
+        })
+        .collect();
+    all.sort();
+    assert!(all.len() >= 5, "{all:?}");
+    all
+}
+
+#[test]
+fn each_is_valid_and_named_as_its_file() {
+    for (name, text) in scenarios() {
+        assert!(text.contains(&format!("name = {name:?}")), "{name}");
+        let outcome = Keyswarm::on_file("check", &text).finish().expect(0);
+        assert!(outcome.stdout.contains("valid"), "{outcome}");
+        Keyswarm::on_file("check", &text).args(&["--set", "clients.driver=\"fred\""]).finish().expect(0);
+        Keyswarm::on_file("check", &text).args(&["--target", "redis://127.0.0.1:6379/0"]).finish().expect(0);
+    }
+}
+
+#[test]
+fn each_runs_in_miniature() {
+    for (_, text) in scenarios() {
+        let small = ["--set", "dataset.keys=200"];
+        Keyswarm::run_file(&text).args(&small).finish().expect(0);
+        let server = RedisServer::start(&[]);
+        let outcome = Keyswarm::run_file(&text).args(&small).args(&["--target", &server.url()]).finish().expect(0);
+        assert_eq!(outcome.count("verify", "keys.matched"), server.dbsize(), "{outcome}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Runs on a store that already holds the data: verifying it, and writing its next version.
+
+use crate::for_both_drivers;
+use crate::run::Keyswarm;
+use crate::scenario::Scenario;
+use crate::server::RedisServer;
+
+const KEYS: u64 = 2_000;
+
+fn scenario(driver: &str, server: &RedisServer) -> Scenario {
+    Scenario::new().driver(driver).size(2, KEYS / 2).target(server.url())
+}
+
+fn verify_alone(driver: &str) {
+    let server = RedisServer::start(&[]);
+    Keyswarm::run(&scenario(driver, &server).write(64)).finish().expect(0);
+
+    let verify = scenario(driver, &server).verify(64);
+    let outcome = Keyswarm::run(&verify).finish().expect(0);
+    outcome.counts("verify", &[("keys.checked", KEYS), ("keys.matched", KEYS)]);
+
+    let outcome = Keyswarm::run(&verify).args(&["--seed", "8"]).finish().expect(1);
+    outcome.counts("verify", &[("keys.checked", KEYS), ("keys.absent", KEYS), ("keys.lost", 0)]);
+    assert_eq!(outcome.json()["seed"], 8, "{outcome}");
+}
+
+fn the_next_version_on_top(driver: &str) {
+    let server = RedisServer::start(&[]);
+    let scenario = scenario(driver, &server).write(64).verify(64);
+    Keyswarm::run(&scenario).finish().expect(0);
+    let key = server.cli(&["RANDOMKEY"]);
+    let first = server.cli(&["GET", &key]);
+
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    outcome.counts("write", &[("keys.acknowledged", KEYS)]);
+    outcome.counts("verify", &[("keys.matched", KEYS)]);
+    assert_eq!(server.dbsize(), KEYS, "the same keys");
+    let second = server.cli(&["GET", &key]);
+    assert_ne!(first, second, "other bytes, or a lost second write could not be seen");
+    assert_eq!(outcome.json()["server"]["keys_before"], KEYS, "{outcome}");
+
+    // A third run only looks: it finds the second version everywhere.
+    let verify = self::scenario(driver, &server).verify(64);
+    Keyswarm::run(&verify).finish().expect(0).counts("verify", &[("keys.matched", KEYS)]);
+    // Were one of them still the first version, it would be stale.
+    server.cli(&["SET", &key, &first]);
+    let outcome = Keyswarm::run(&verify).finish().expect(1);
+    outcome.counts("verify", &[("keys.matched", KEYS - 1), ("keys.stale", 1)]);
+}
+
+for_both_drivers!(verify_alone, the_next_version_on_top);
+
+#[test]
+fn two_drivers_check_each_other() {
+    let server = RedisServer::start(&[]);
+    Keyswarm::run(&scenario("fred", &server).write(64)).finish().expect(0);
+    Keyswarm::run(&scenario("socket", &server).verify(64)).finish().expect(0);
+    Keyswarm::run(&scenario("socket", &server).write(64)).finish().expect(0);
+    let outcome = Keyswarm::run(&scenario("fred", &server).verify(64)).finish().expect(0);
+    outcome.counts("verify", &[("keys.matched", KEYS)]);
+}
+
+#[test]
+fn repeated_runs_start_on_an_empty_store() {
+    let server = RedisServer::start(&[]);
+    let scenario = scenario("socket", &server).set("repeat", 3).text("between", "flush").write(64).verify(64);
+    let outcome = Keyswarm::run(&scenario).args(&["--allow-flush"]).finish().expect(0);
+    let runs = outcome.json()["runs"].as_array().map_or(0, Vec::len);
+    assert_eq!(runs, 3, "{outcome}");
+    assert_eq!(server.calls("set"), 3 * KEYS);
+    assert_eq!(server.dbsize(), KEYS);
+}
+
+#[test]
+fn cleanup_removes_what_was_written_and_nothing_else() {
+    let server = RedisServer::start(&[]);
+    server.cli(&["SET", "somebody", "else"]);
+    let scenario = scenario("socket", &server).text("target.cleanup", "unlink").write(64).verify(64);
+    Keyswarm::run(&scenario).finish().expect(0);
+    assert_eq!(server.cli(&["KEYS", "*"]), "somebody");
+}
