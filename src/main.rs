@@ -8,6 +8,7 @@ mod record;
 mod report;
 mod sample;
 mod verdict;
+mod target;
 mod wire;
 
 fn main() {}

@@ -1,0 +1,162 @@
+//! A server to load: spawned or already there; its facts; what may be done to its store.
+
+mod facts;
+mod folder;
+mod process;
+mod spawn;
+mod store;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+pub use facts::{Facts, LimitsOfServer};
+pub use spawn::{SpawnError, SpawnedServer};
+pub use store::{Guarded, Probe, flush, may_flush, may_write, probe, unlink};
+
+use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
+use crate::wire::control::Control;
+use crate::wire::dial::{Dialed, Dialer, address};
+use crate::wire::fault::{Broken, Kind};
+use crate::wire::tls::TlsSetup;
+
+/// A server that answers, and the connection that watches it. Dropping it stops a server that keyswarm spawned.
+#[derive(Debug)]
+pub struct Target {
+    /// The connection for facts, samples and the store; opened before any load.
+    pub control: Control,
+    /// How to reach the server.
+    pub endpoint: Endpoint,
+    /// Opens connections to it for the load, within the plan's limits.
+    pub dialer: Dialer,
+    /// What it said of itself when it was reached.
+    pub facts: Facts,
+    server: Option<SpawnedServer>,
+}
+
+/// Why there is no server to load.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The scenario's TLS settings cannot be used. Nothing was touched.
+    #[error(transparent)]
+    Tls(#[from] TlsSetup),
+    /// The server does not answer, or does not want us.
+    #[error("the target cannot be reached: {0}")]
+    Unreachable(#[from] Broken),
+    /// The server could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+impl TargetError {
+    /// Whether the scenario is to blame (exit code 2), not the server (exit code 3).
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Tls(_) | Self::Spawn(SpawnError::Tls(_)))
+    }
+}
+
+impl Target {
+    /// Starts the plan's server, or connects to it, and reads its facts. Bounded: about ten seconds for a start, the
+    /// plan's limits for a connection, a minute for a server that is still loading its data.
+    ///
+    /// # Errors
+    /// There is no server to load.
+    pub async fn prepare(plan: &TargetPlan, timeouts: &Timeouts) -> Result<Self, TargetError> {
+        let (control, endpoint, server, notes) = match &plan.server {
+            Server::Remote(endpoint) => {
+                let dialer = Dialer::new(endpoint, timeouts)?;
+                let dialed = wait_until_ready(&dialer).await?;
+                let notes = dialed.notes.clone();
+                (Control::adopt(dialer, dialed), endpoint.clone(), None, notes)
+            }
+            Server::Spawned(spawn) => {
+                let (server, control) = SpawnedServer::start(spawn, timeouts).await?;
+                (control, server.endpoint().clone(), Some(server), Vec::new())
+            }
+        };
+        let dialer = Dialer::new(&endpoint, timeouts)?;
+        let mut facts = Facts::read(&control, patience(timeouts)).await?;
+        facts.warnings.extend(notes.into_iter().map(str::to_owned));
+        Ok(Self { control, endpoint, dialer, facts, server })
+    }
+
+    /// Whether keyswarm started it.
+    pub fn spawned(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// The server's process, if it runs on this machine and could be found.
+    pub fn local_pid(&self) -> Option<u32> {
+        match &self.server {
+            Some(server) => Some(server.pid()),
+            None => self.facts.local_pid(&self.endpoint.transport),
+        }
+    }
+
+    /// Cores that a spawned server was pinned to.
+    pub fn cpus(&self) -> Option<&[usize]> {
+        self.server.as_ref().and_then(SpawnedServer::cpus)
+    }
+
+    /// The last lines of a spawned server's log; empty for any other.
+    pub fn log_tail(&self) -> String {
+        self.server.as_ref().map(SpawnedServer::log_tail).unwrap_or_default()
+    }
+
+    /// Which server, where, and how it came to be: `redis 7.0.15 127.0.0.1:40211 (spawned, core 0)`.
+    pub fn describe(&self) -> String {
+        let Endpoint { transport, tls, db, .. } = &self.endpoint;
+        let mut text = format!("{} {}", self.facts.title(), address(transport));
+        if *db != 0 {
+            text.push_str(&format!(", db {db}"));
+        }
+        let mut more = Vec::new();
+        if self.spawned() {
+            more.push("spawned".to_owned());
+        }
+        if let Some(cpus) = self.cpus() {
+            let cores: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            more.push(format!("{} {}", if cores.len() == 1 { "core" } else { "cores" }, cores.join(", ")));
+        }
+        if tls.is_some() {
+            more.push("TLS".to_owned());
+        }
+        if matches!(transport, Transport::Unix { .. }) {
+            more.push("unix socket".to_owned());
+        }
+        if !more.is_empty() {
+            text.push_str(&format!(" ({})", more.join(", ")));
+        }
+        text
+    }
+
+    /// Stops a server that keyswarm spawned and removes its folder; others are left alone. Two seconds at most.
+    pub async fn stop(mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop().await;
+        }
+    }
+}
+
+/// How long a server may be loading its data before it counts as not reachable.
+const LOADING: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Dials; waits on, bounded, while the server is still loading its data.
+async fn wait_until_ready(dialer: &Dialer) -> Result<Dialed, Broken> {
+    let deadline = Instant::now() + LOADING;
+    loop {
+        match dialer.dial().await {
+            Err(broken) if broken.fault.kind == Kind::Loading && Instant::now() < deadline => sleep(PAUSE).await,
+            settled => return settled,
+        }
+    }
+}
+
+/// How long a question of ours may take: load may be measured against tight limits, we need not.
+fn patience(timeouts: &Timeouts) -> Duration {
+    timeouts.command.max(Duration::from_secs(5))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What keyswarm does to a store: empty it, look its keys up, remove its own. And what it refuses to do to somebody else's.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::time::{Instant, sleep};
+
+use crate::dataset::{Dataset, Place, Version};
+use crate::wire::control::Control;
+use crate::wire::fault::{Broken, Fault, Kind, Stage};
+use crate::wire::info::Info;
+use crate::wire::resp::Value;
+
+/// What keyswarm does not do to a database that it did not spawn and that is not empty, unless told to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Guarded {
+    /// Emptying it.
+    #[error("the database holds {} that keyswarm may not own; --allow-flush lets it be emptied", keys(*.0))]
+    Flush(Option<u64>),
+    /// Writing keys made from a template, which could be somebody's.
+    #[error(
+        "the database holds {} that keyswarm may not own, and keys made from a template could be among them; \
+         --allow-overwrite lets them be written, and `key = \"uuid\"` cannot meet anybody's", keys(*.0)
+    )]
+    Overwrite(Option<u64>),
+}
+
+fn keys(count: Option<u64>) -> String {
+    match count {
+        Some(1) => "1 key".to_owned(),
+        Some(count) => format!("{count} keys"),
+        None => "an unknown number of keys".to_owned(),
+    }
+}
+
+/// Whether a database of `dbsize` keys may be emptied. An unknown number counts as some.
+///
+/// # Errors
+/// It may not.
+pub fn may_flush(spawned: bool, dbsize: Option<u64>, allowed: bool) -> Result<(), Guarded> {
+    if spawned || allowed || dbsize == Some(0) { Ok(()) } else { Err(Guarded::Flush(dbsize)) }
+}
+
+/// Whether the keys of `dataset` may be written to a database of `dbsize` keys. An unknown number counts as some.
+///
+/// # Errors
+/// They may not.
+pub fn may_write(spawned: bool, dbsize: Option<u64>, dataset: &Dataset, allowed: bool) -> Result<(), Guarded> {
+    let harmless = spawned || allowed || dbsize == Some(0) || !dataset.keys_may_be_taken();
+    if harmless { Ok(()) } else { Err(Guarded::Overwrite(dbsize)) }
+}
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Empties the selected database and waits, at most `limit`, until it is empty and the server has freed what was in it:
+/// asynchronous freeing slows the same core for seconds.
+///
+/// # Errors
+/// The server refuses, the connection was lost, or the limit passed.
+pub async fn flush(control: &Control, limit: Duration) -> Result<(), Broken> {
+    let deadline = Instant::now() + limit;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    expect("FLUSHDB", control.call(&[b"FLUSHDB", b"ASYNC"], limit).await?)?;
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        // Where either is forbidden, the other decides.
+        let dbsize = match control.call(&[b"DBSIZE"], left()).await? {
+            Value::Integer(keys) => keys,
+            _ => 0,
+        };
+        let info = control.call(&[b"INFO", b"memory"], left()).await?;
+        let freeing = match info {
+            Value::Error(_) => 0,
+            text => Info::parse(&text.text().unwrap_or_default()).number("lazyfree_pending_objects").unwrap_or(0),
+        };
+        if dbsize == 0 && freeing == 0 {
+            return Ok(());
+        }
+        if left() <= pause {
+            let what = match dbsize {
+                0 => "the server is still freeing memory".to_owned(),
+                some => format!("{some} keys are there again: does another client write?"),
+            };
+            let text = format!("FLUSHDB: not done within {limit:?}: {what}");
+            return Err(Broken { fault: Fault::new(Stage::Reply, Kind::TimedOut), text });
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What a look at some of a dataset's keys has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Keys looked up.
+    pub looked_up: u64,
+    /// Those that exist.
+    pub existing: u64,
+    /// Versions of their values, as far as these are this dataset's.
+    pub versions: BTreeSet<Version>,
+}
+
+impl Probe {
+    /// The version on which a run builds: the highest found; `None` if none of the keys exists. Values that name no
+    /// version, or nobody, count as version 1.
+    pub fn base(&self) -> Option<Version> {
+        (self.existing > 0).then(|| self.versions.last().copied().unwrap_or(1))
+    }
+
+    /// The one version that all values found have in common; `None` if there are several or none.
+    pub fn common(&self) -> Option<Version> {
+        self.base().filter(|_| self.versions.len() <= 1)
+    }
+}
+
+/// Most keys that are looked up.
+const PROBES: u64 = 1_000;
+/// Lookups and clean-up batches under way at once; values may be large.
+const UNDER_WAY: usize = 32;
+
+/// Looks up to 1,000 keys up, spread evenly over clients and indexes, each within `limit`.
+///
+/// # Errors
+/// The connection was lost, a reply took too long, or the server refuses `GET`.
+pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Result<Probe, Broken> {
+    let lookups = stream::iter(sample(dataset)).map(|place| async move {
+        let mut key = Vec::new();
+        dataset.key(place, &mut key);
+        let reply = control.call(&[b"GET", &key], limit).await?;
+        Ok::<_, Broken>((place, reply))
+    });
+    lookups
+        .buffered(UNDER_WAY)
+        .try_fold(Probe::default(), |mut probe, (place, reply)| async move {
+            probe.looked_up += 1;
+            match reply {
+                Value::Null => {}
+                Value::Bulk(value) => {
+                    probe.existing += 1;
+                    probe.versions.extend(dataset.version_of(place, &value));
+                }
+                Value::Error(text) if Kind::from_reply(text.as_bytes()) == Kind::WrongType => probe.existing += 1,
+                other => return Err(refused("GET", &other)),
+            }
+            Ok(probe)
+        })
+        .await
+}
+
+/// Places spread evenly from the first key to the last; all of them if there are few.
+fn sample(dataset: &Dataset) -> impl Iterator<Item = Place> {
+    let keys = dataset.keys();
+    let total = u64::from(dataset.clients()) * keys;
+    let probes = total.min(PROBES);
+    (0..probes).map(move |probe| {
+        let last = u128::from(probes.saturating_sub(1).max(1));
+        let at = (u128::from(probe) * u128::from(total - 1) / last) as u64;
+        Place { client: (at / keys) as u32, index: at % keys }
+    })
+}
+
+/// Keys per `UNLINK`: enough to be quick, few enough that the server serves others in between.
+const BATCH: u64 = 200;
+
+/// Removes every key of `dataset`, and nothing else; each batch within `limit`. Returns how many were there.
+///
+/// # Errors
+/// The connection was lost, a batch took too long, or the server refuses. Keys may be left.
+pub async fn unlink(control: &Control, dataset: &Dataset, limit: Duration) -> Result<u64, Broken> {
+    let starts = (0..dataset.clients())
+        .flat_map(|client| (0..dataset.keys()).step_by(BATCH as usize).map(move |index| Place { client, index }));
+    let batches = stream::iter(starts).map(|start| async move {
+        let end = (start.index + BATCH).min(dataset.keys());
+        let keys: Vec<Vec<u8>> = (start.index..end)
+            .map(|index| {
+                let mut key = Vec::new();
+                dataset.key(Place { index, ..start }, &mut key);
+                key
+            })
+            .collect();
+        let args: Vec<&[u8]> = std::iter::once(&b"UNLINK"[..]).chain(keys.iter().map(Vec::as_slice)).collect();
+        match control.call(&args, limit).await? {
+            Value::Integer(removed) => Ok(u64::try_from(removed).unwrap_or(0)),
+            other => Err(refused("UNLINK", &other)),
+        }
+    });
+    batches.buffered(UNDER_WAY).try_fold(0, |sum, removed| async move { Ok(sum + removed) }).await
+}
+
+fn expect(command: &str, reply: Value) -> Result<(), Broken> {
+    match reply {
+        Value::Simple(text) if text == "OK" => Ok(()),
+        other => Err(refused(command, &other)),
+    }
+}
+
+fn refused(command: &str, reply: &Value) -> Broken {
+    match reply {
+        Value::Error(text) => Broken {
+            fault: Fault::new(Stage::Reply, Kind::from_reply(text.as_bytes())),
+            text: format!("{command}: {text}"),
+        },
+        _ => Broken::protocol(Stage::Reply, command, &"a reply of an impossible shape"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
