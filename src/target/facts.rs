@@ -30,14 +30,14 @@ pub struct Facts {
     /// Keys in the selected database.
     pub dbsize: Option<u64>,
     /// What bounds it.
-    pub config: LimitsOfServer,
+    pub config: ServerConfig,
     /// What it forbids or lacks, for people.
     pub warnings: Vec<String>,
 }
 
 /// The settings that decide where a server gives way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LimitsOfServer {
+pub struct ServerConfig {
     /// `maxmemory` in bytes; 0 means none.
     pub maxmemory: Option<u64>,
     /// `maxmemory-policy`.
@@ -132,7 +132,7 @@ impl Facts {
             self.warnings.push(format!("CONFIG is not to be had ({text}): the server's limits are not known"));
         }
         let number = |reply| setting(reply).and_then(|text| text.parse().ok());
-        self.config = LimitsOfServer {
+        self.config = ServerConfig {
             maxmemory: number(maxmemory),
             maxmemory_policy: setting(policy),
             maxclients: number(maxclients),

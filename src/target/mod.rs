@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-pub use facts::{Facts, LimitsOfServer};
+pub use facts::{Facts, ServerConfig};
 pub use spawn::{SpawnError, SpawnedServer};
 pub use store::{Guarded, Probe, flush, may_flush, may_write, probe, unlink};
 

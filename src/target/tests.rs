@@ -68,7 +68,7 @@ async fn what_a_server_forbids_is_said() {
     let server = TestServer::start(&user);
     let target = reach(login(server.unix(), Some("narrow"), "pw")).await;
     assert_eq!(target.facts.title(), "server");
-    assert_eq!(target.facts.config, LimitsOfServer::default());
+    assert_eq!(target.facts.config, ServerConfig::default());
     assert_eq!(target.facts.dbsize, None);
     for word in ["INFO", "CONFIG", "DBSIZE"] {
         assert!(target.facts.warnings.iter().any(|text| text.starts_with(word)), "{word}");

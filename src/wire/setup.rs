@@ -196,15 +196,19 @@ impl Setup {
         step == Step::Auth || (step == Step::Hello && self.hello_authenticates)
     }
 
-    /// A server that does not know a command quotes its arguments, here the password.
+    /// A server's words, fit for a terminal. One that does not know a command quotes its arguments, here the password.
     fn redact(&self, text: &str) -> String {
         let text = text.split(", with args").next().unwrap_or(text);
-        match self.password.as_ref().map(Secret::reveal) {
+        let text = match self.password.as_ref().map(Secret::reveal) {
             Some(password) if !password.is_empty() => text.replace(password, "***"),
             _ => text.to_owned(),
-        }
+        };
+        text.chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect()
     }
 }
+
+/// Letters of a server's error that are kept.
+const LONGEST_REASON: usize = 300;
 
 /// Redis 6 and later, and before.
 fn no_password_is_set(text: &str) -> bool {
