@@ -3,6 +3,7 @@
 mod build;
 mod folder;
 pub mod format;
+pub mod progress;
 pub mod result;
 mod summary;
 pub mod timeline;
