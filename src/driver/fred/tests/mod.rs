@@ -2,7 +2,9 @@
 
 mod connecting;
 mod faults;
+mod scripted;
 mod server;
+mod tls;
 
 use std::future::Future;
 use std::time::Duration;
