@@ -345,10 +345,11 @@ fn rate(row: &Row, now: Duration) -> String {
 
 fn eta(phase: &PhaseState, now: Duration) -> String {
     match phase.left(now) {
-        Some(left) => format::clock(left),
+        // Rounded up: there is something left until there is nothing.
+        Some(left) => format::clock(left + Duration::from_nanos(999_999_999)),
         None => NONE.into(),
     }
 }
 
 #[cfg(test)]
-pub mod tests;
+pub(super) mod tests;

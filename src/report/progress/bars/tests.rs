@@ -123,7 +123,7 @@ fn ten_clients_at_80_columns() {
     ten-clients  10 × 1,000,000 keys  socket ×1, pipeline 64
       → redis 7.0.15 127.0.0.1:40211 (spawned, core 0)
     write  28.40 s  10,000,000 keys  352 k/s   timeouts 180  errors 3
-    verify  phase 2 of 2  76 %                                     00:20  ETA 00:06
+    verify  phase 2 of 2  76 %                                     00:20  ETA 00:07
       client 0  █████████████████████████ 100 %       done
       client 1  ████████████████████████░  98 %     49 k/s
       client 2  ███████████████████████░░  92 %     46 k/s
@@ -145,7 +145,7 @@ fn ten_clients_at_140_columns() {
     insta::assert_snapshot!(seen(10, 40, 140), @r"
     ten-clients  10 × 1,000,000 keys  socket ×1, pipeline 64   → redis 7.0.15 127.0.0.1:40211 (spawned, core 0)
     write  28.40 s  10,000,000 keys  352 k/s   timeouts 180  errors 3
-    verify  phase 2 of 2  76 %                                                                                                 00:20  ETA 00:06
+    verify  phase 2 of 2  76 %                                                                                                 00:20  ETA 00:07
       client 0  █████████████████████████████████████████████████████████████████████████████████████ 100 %       done
       client 1  ███████████████████████████████████████████████████████████████████████████████████░░  98 %     49 k/s
       client 2  ██████████████████████████████████████████████████████████████████████████████░░░░░░░  92 %     46 k/s
@@ -167,7 +167,7 @@ fn two_hundred_clients_at_80_columns() {
     ten-clients  200 × 1,000,000 keys  socket ×1, pipeline 64
       → redis 7.0.15 127.0.0.1:40211 (spawned, core 0)
     write  28.40 s  200,000,000 keys  7.0 M/s   timeouts 180  errors 3
-    verify  phase 2 of 2  74 %                                     00:20  ETA 00:07
+    verify  phase 2 of 2  74 %                                     00:20  ETA 00:08
       clients 0–9      ██████████████████ 100 %       done
       clients 10–19    █████████████████░  99 %    487 k/s
       clients 20–29    █████████████████░  96 %    483 k/s
@@ -199,7 +199,7 @@ fn two_hundred_clients_at_140_columns() {
     insta::assert_snapshot!(seen(200, 40, 140), @r"
     ten-clients  200 × 1,000,000 keys  socket ×1, pipeline 64   → redis 7.0.15 127.0.0.1:40211 (spawned, core 0)
     write  28.40 s  200,000,000 keys  7.0 M/s   timeouts 180  errors 3
-    verify  phase 2 of 2  74 %                                                                                                 00:20  ETA 00:07
+    verify  phase 2 of 2  74 %                                                                                                 00:20  ETA 00:08
       clients 0–9      ██████████████████████████████████████████████████████████████████████████████ 100 %       done
       clients 10–19    █████████████████████████████████████████████████████████████████████████████░  99 %    487 k/s
       clients 20–29    ███████████████████████████████████████████████████████████████████████████░░░  96 %    483 k/s
