@@ -7,8 +7,9 @@ mod plan;
 mod record;
 mod report;
 mod sample;
-mod verdict;
+mod scenario;
 mod target;
+mod verdict;
 mod wire;
 
 fn main() {}

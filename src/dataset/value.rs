@@ -97,6 +97,13 @@ impl Sizes {
         self.steps.iter().find(|step| at < step.1).map_or(0, |step| step.0)
     }
 
+    /// Each size with its weight, as in the scenario.
+    pub fn weights(&self) -> Vec<(usize, u64)> {
+        let mut below = 0;
+        let weight = |&(bytes, upto)| (bytes, upto - std::mem::replace(&mut below, upto));
+        self.steps.iter().map(weight).collect()
+    }
+
     /// The smallest size that occurs.
     pub fn smallest(&self) -> usize {
         self.steps.iter().map(|step| step.0).min().unwrap_or(0)

@@ -2,11 +2,17 @@
 //!
 //! `scenario` reads what a person wrote, `resolve` turns it into this, and everything to the right works from this alone.
 
+mod load;
+pub mod predict;
+mod resolve;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::dataset::Dataset;
+
+pub use load::{Surroundings, load};
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]

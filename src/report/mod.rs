@@ -1,6 +1,7 @@
-//! What people and programs get to see: live view, time line, and how numbers are written.
+//! What people and programs get to see: live view, time line, summary, result, and how numbers are written.
 
 mod build;
+pub mod check;
 mod folder;
 pub mod format;
 pub mod progress;

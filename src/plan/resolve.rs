@@ -1,0 +1,189 @@
+//! From a scenario as written to a [`Plan`]: defaults filled in, meanings checked. Every field of the scenario is taken
+//! apart by name, so that a new key cannot be forgotten here.
+
+mod cores;
+mod data;
+mod judge;
+mod phases;
+mod target;
+mod toml;
+mod url;
+
+use std::time::Duration;
+
+use self::cores::Wish;
+use self::judge::Judge;
+use super::{Between, Clients, DriverKind, Plan, Server, TargetPlan, Timeouts};
+use crate::dataset::Dataset;
+use crate::scenario::{self, Faults, Key, Sample, Scenario, Text};
+
+/// The most runs of one scenario.
+const MOST_REPEATS: u32 = 10_000;
+/// The most connections of one client: more would not find a port.
+const MOST_CONNECTIONS: u32 = 65_535;
+/// The most loading threads.
+const MOST_THREADS: u32 = 1024;
+/// The default of connect, setup and command.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The shortest and longest sampling interval. Below, sampling would load the server; above, it would miss everything.
+const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// A plan, and its TOML with the secrets, for comparing.
+pub struct Resolved {
+    /// The plan.
+    pub plan: Plan,
+    /// Never to be shown.
+    revealed: String,
+}
+
+impl Resolved {
+    /// Whether two plans say the same, secrets and advice included.
+    pub fn alike(&self, other: &Self) -> bool {
+        self.revealed == other.revealed && self.plan.advice == other.plan.advice
+    }
+}
+
+/// Resolves `scenario` on a machine where `cores` may be used (empty: unknown). `None` if anything is in `faults` then.
+pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Option<Resolved> {
+    let Scenario {
+        stem,
+        folder,
+        name,
+        description,
+        seed,
+        repeat,
+        between,
+        target,
+        clients,
+        timeouts,
+        dataset,
+        phases,
+        limits,
+        sample,
+        notes,
+    } = scenario;
+    let mut judge = Judge::new(faults, notes.clone());
+    let name = scenario_name(name, stem, &mut judge);
+    let seed = judge.number(seed, 42, 0..=i64::MAX as u64);
+    let runs = judge.number(repeat, 1, 1..=MOST_REPEATS);
+    let between_words = [("flush", Between::Flush)];
+    let between = judge.word(between, "`between`", Between::Flush, &between_words, &["next", "again"]);
+    let (server, server_cores) = target::server(target, folder, cores, &mut judge);
+    let (flush, cleanup) = target::before_and_after(target, &mut judge);
+    let (mut clients, loader_cores) = self::clients(clients, cores, &mut judge);
+    let timeouts = self::timeouts(timeouts, &mut judge);
+    let dataset = data::dataset(dataset, seed, &clients, &mut judge);
+    let phases = phases::phases(phases, &mut judge);
+    phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
+    let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
+    let sample_interval = interval(sample, &mut judge);
+    let mut server = server?;
+    let spawned = matches!(server, Server::Spawned(_));
+    let (for_server, for_loader) =
+        cores::deal(spawned.then_some(server_cores), loader_cores, clients.threads, cores, &mut judge);
+    if let Server::Spawned(spawn) = &mut server {
+        spawn.cpus = for_server;
+    }
+    clients.cpus = for_loader;
+    let (dataset, advice) = (dataset?, judge.finish()?);
+    let mut plan = Plan {
+        name,
+        description: description.value().map(|text| text.value.clone()),
+        repeat: runs,
+        between,
+        target: TargetPlan { server, flush, cleanup },
+        clients,
+        timeouts,
+        dataset,
+        phases,
+        limits,
+        sample_interval,
+        advice,
+        resolved: String::new(),
+    };
+    plan.resolved = toml::written(&plan, toml::Secrets::Hidden);
+    Some(Resolved { revealed: toml::written(&plan, toml::Secrets::Shown), plan })
+}
+
+/// The name of a scenario or a phase becomes that of a file or folder.
+fn name_fault(name: &str) -> Option<&'static str> {
+    const LONGEST: usize = 100;
+    if name.is_empty() {
+        Some("a name cannot be empty")
+    } else if name.contains('/') || name.chars().any(char::is_control) {
+        Some("files are called after it, so it cannot hold `/` or control characters")
+    } else if name.starts_with('.') {
+        Some("files are called after it, so it cannot begin with a dot")
+    } else if name.len() > LONGEST {
+        Some("files are called after it, so it has at most 100 bytes")
+    } else {
+        None
+    }
+}
+
+fn scenario_name(name: &Key<Text>, stem: &str, judge: &mut Judge<'_>) -> String {
+    match name.written() {
+        Some(name) => {
+            if let Some(what) = name_fault(&name.value.value) {
+                judge.fault(name.span, what);
+            }
+            name.value.value.clone()
+        }
+        None if name_fault(stem).is_none() => stem.to_owned(),
+        None => "scenario".to_owned(),
+    }
+}
+
+/// The clients, their cores still to be dealt.
+fn clients(clients: &scenario::Clients, allowed: &[usize], judge: &mut Judge<'_>) -> (Clients, Wish) {
+    let scenario::Clients { count, connections, driver, stagger, threads, cpus, spin } = clients;
+    let drivers = [("fred", DriverKind::Fred), ("socket", DriverKind::Socket)];
+    let resolved = Clients {
+        count: judge.number(count, 1, 1..=Dataset::MAX_CLIENTS),
+        connections: judge.number(connections, 1, 1..=MOST_CONNECTIONS),
+        driver: judge.word(driver, "driver", DriverKind::Socket, &drivers, &[]),
+        stagger: stagger.value().copied().unwrap_or_default(),
+        threads: judge.number(threads, 1, 1..=MOST_THREADS),
+        cpus: None,
+        spin: spin.value().copied().unwrap_or(false),
+    };
+    let connections = resolved.connections_in_all();
+    if let Some(span) = threads.span()
+        && u64::from(resolved.threads) > connections
+    {
+        judge.fault(span, format!("with {connections} connections in all, further threads would have nothing to do"));
+    }
+    let wish = cores::wish(cpus, allowed, judge);
+    if let (Wish::These(cores), Some(span)) = (&wish, cpus.span())
+        && cores.len() > resolved.threads as usize
+    {
+        let (cores, threads) = (cores.len(), resolved.threads);
+        judge.fault(span, format!("{cores} cores for `threads` = {threads}: each thread runs on one core; raise `threads`"));
+    }
+    (resolved, wish)
+}
+
+fn timeouts(timeouts: &scenario::Timeouts, judge: &mut Judge<'_>) -> Timeouts {
+    let scenario::Timeouts { connect, setup, command, silence } = timeouts;
+    let command = judge.above_zero(command, TIMEOUT);
+    Timeouts {
+        connect: judge.above_zero(connect, TIMEOUT),
+        setup: judge.above_zero(setup, TIMEOUT),
+        command,
+        silence: judge.above_zero(silence, command.saturating_mul(3)),
+    }
+}
+
+fn interval(sample: &Sample, judge: &mut Judge<'_>) -> Duration {
+    let Sample { interval } = sample;
+    let chosen = interval.value().copied().unwrap_or(Duration::from_secs(1));
+    if let Some(span) = interval.span()
+        && !INTERVALS.contains(&chosen)
+    {
+        judge.fault(span, "an interval is at least 100ms, since sampling loads the server too, and at most 1h");
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests;

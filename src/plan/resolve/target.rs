@@ -1,0 +1,154 @@
+//! `[target]`: which server, and as whom.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Cleanup, Endpoint, Flush, Protocol, Secret, Server, Spawn, Tls};
+use super::cores::{self, Wish};
+use super::judge::Judge;
+use super::url;
+use crate::scenario::{self, Key, Target, Text, Written};
+
+/// Bytes of `maxmemory` below which no Redis starts to be useful: it needs about 1 MB for itself.
+const LEAST_MEMORY: u64 = 2_000_000;
+
+/// Settings that keyswarm makes itself, with what to write instead. A password among them would also show in the process
+/// list.
+const OURS: [(&str, &str); 12] = [
+    ("port", "keyswarm chooses a free port"),
+    ("tls-port", "keyswarm chooses a free port"),
+    ("bind", "keyswarm binds the server to this host"),
+    ("dir", "keyswarm gives the server a private folder"),
+    ("unixsocket", "keyswarm chooses the way to the server"),
+    ("daemonize", "keyswarm starts and stops the server"),
+    ("supervised", "keyswarm starts and stops the server"),
+    ("pidfile", "keyswarm starts and stops the server"),
+    ("requirepass", "write `password = \"…\"` in `spawn`"),
+    ("maxmemory", "write `maxmemory = \"…\"` in `spawn`"),
+    ("maxclients", "write `maxclients = …` in `spawn`"),
+    ("tcp-backlog", "write `tcp_backlog = …` in `spawn`"),
+];
+
+/// The server, if it can be told, and the cores that it should run on.
+pub fn server(
+    target: &Target,
+    folder: &Path,
+    allowed: &[usize],
+    judge: &mut Judge<'_>,
+) -> (Option<Server>, Wish) {
+    let Target { span, url, spawn, tls, protocol, flush: _, cleanup: _ } = target;
+    let protocol = match judge.number(protocol, 2, 2..=3u32) {
+        3 => Protocol::Resp3,
+        _ => Protocol::Resp2,
+    };
+    if let (Some(url), Some(spawn)) = (url.span(), spawn.span()) {
+        const BOTH: &str = "`url` and `spawn` both name a server; leave one of them away";
+        // Of two places, the later text (a flag, if there is one) is the one to mend.
+        judge.fault(url.max(spawn), BOTH);
+    }
+    if url.is_absent() && spawn.is_absent() {
+        let what = "no server to load: write `url = \"redis://HOST:PORT\"` or `spawn = {}` in [target], or use --target";
+        judge.fault_near(*span, what);
+    }
+    let endpoint = url.written().and_then(|url| endpoint(url, protocol, judge));
+    let secured = endpoint.as_ref().is_some_and(|endpoint| endpoint.tls.is_some());
+    let tls = match tls.written() {
+        None => None,
+        Some(written) if url.written().is_none() || endpoint.is_some() && !secured => {
+            judge.fault(written.span, "`tls` has no effect without a rediss:// URL");
+            None
+        }
+        Some(written) => Some(self::tls(&written.value, folder, judge)),
+    };
+    if let Some(written) = spawn.written() {
+        let (spawn, wish) = self::spawn(&written.value, protocol, allowed, judge);
+        return (Some(Server::Spawned(spawn)), wish);
+    }
+    let endpoint = endpoint.map(|endpoint| Endpoint { tls: endpoint.tls.map(|none| tls.unwrap_or(none)), ..endpoint });
+    (endpoint.map(Server::Remote), Wish::Inherit)
+}
+
+/// What is done to the database before and after.
+pub fn before_and_after(target: &Target, judge: &mut Judge<'_>) -> (Flush, Cleanup) {
+    let flush_words = [("never", Flush::Never), ("before", Flush::Before)];
+    let cleanup_words = [("keep", Cleanup::Keep), ("unlink", Cleanup::Unlink)];
+    let flush = judge.word(&target.flush, "`flush`", Flush::Never, &flush_words, &[]);
+    let cleanup = judge.word(&target.cleanup, "`cleanup`", Cleanup::Keep, &cleanup_words, &[]);
+    if target.spawn.written().is_some() && (flush, cleanup) != (Flush::Never, Cleanup::Keep) {
+        judge.advise("a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only");
+    }
+    (flush, cleanup)
+}
+
+fn endpoint(url: &Written<Text>, protocol: Protocol, judge: &mut Judge<'_>) -> Option<Endpoint> {
+    match url::parse(&url.value.value) {
+        Ok(endpoint) => Some(Endpoint { protocol, ..endpoint }),
+        Err(what) => {
+            judge.fault(url.span, what);
+            None
+        }
+    }
+}
+
+fn tls(tls: &scenario::Tls, folder: &Path, judge: &mut Judge<'_>) -> Tls {
+    let scenario::Tls { ca, cert, key, server_name, insecure } = tls;
+    let insecure = insecure.value().copied().unwrap_or(false);
+    if let (true, Some(span)) = (insecure, ca.span()) {
+        judge.fault(span, "`ca` has no effect with `insecure = true`, which accepts any certificate");
+    }
+    for (one, other, what) in [(cert, key, "`cert` needs its `key`"), (key, cert, "`key` needs its `cert`")] {
+        if let (Some(span), true) = (one.span(), other.is_absent()) {
+            judge.fault(span, what);
+        }
+    }
+    if let Some(written) = server_name.written().filter(|name| name.value.value.is_empty()) {
+        judge.fault(written.span, "an empty name cannot be verified; leave it away to use the URL's host");
+    }
+    Tls {
+        ca: file(ca, folder, judge),
+        identity: file(cert, folder, judge).zip(file(key, folder, judge)),
+        server_name: server_name.value().map(|text| text.value.clone()),
+        insecure,
+    }
+}
+
+/// A file that must be there, its path taken from the scenario's folder and made absolute, so that the resolved scenario
+/// means the same wherever it is stored.
+fn file(key: &Key<Text>, folder: &Path, judge: &mut Judge<'_>) -> Option<PathBuf> {
+    let written = key.written()?;
+    let path = folder.join(&written.value.value);
+    if !path.is_file() {
+        judge.fault(written.span, "there is no such file (relative paths start at the scenario's folder)");
+    }
+    Some(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: &mut Judge<'_>) -> (Spawn, Wish) {
+    let scenario::Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args } = spawn;
+    for (key, what) in [(program, "name a server, such as \"redis-server\""), (password, "an empty password protects nothing; leave it away")] {
+        if let Some(written) = key.written().filter(|written| written.value.value.is_empty()) {
+            judge.fault(written.span, what);
+        }
+    }
+    if let Some(written) = maxmemory.written().filter(|written| written.value < LEAST_MEMORY) {
+        judge.fault(written.span, "a server alone needs about 1 MB; give it 2MB at least");
+    }
+    let args = args.value().map(Vec::as_slice).unwrap_or_default();
+    for arg in args {
+        let name = arg.value.value.strip_prefix("--").and_then(|name| name.split_whitespace().next());
+        let name = name.map(str::to_ascii_lowercase);
+        if let Some((_, instead)) = OURS.iter().find(|(ours, _)| Some(*ours) == name.as_deref()) {
+            judge.fault(arg.span, format!("not here: {instead}"));
+        }
+    }
+    let resolved = Spawn {
+        program: program.value().map_or_else(|| "redis-server".to_owned(), |text| text.value.clone()),
+        cpus: None,
+        maxmemory: maxmemory.value().copied(),
+        maxclients: judge.optional(maxclients, 1..=1_000_000u32),
+        tcp_backlog: judge.optional(tcp_backlog, 1..=65_535u32),
+        password: password.value().map(|text| Secret::new(&text.value)),
+        args: args.iter().map(|arg| arg.value.value.clone()).collect(),
+        protocol,
+    };
+    (resolved, cores::wish(cpus, allowed, judge))
+}

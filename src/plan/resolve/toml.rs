@@ -1,0 +1,240 @@
+//! A plan written as a scenario again, every default spelled out. Every field is taken apart by name, so that a new one
+//! cannot be forgotten here.
+
+use std::time::Duration;
+
+use toml_edit::Value;
+
+use super::super::{
+    Between, Cleanup, Clients, Flush, LimitSet, Limits, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn,
+    TargetPlan, Timeouts, Tls,
+};
+use super::url;
+use crate::dataset::{Dataset, KeyPattern, ValuePattern};
+use crate::scenario::units::{duration_text, size_text};
+
+/// What becomes of passwords.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// `***`
+    Hidden,
+    /// As they are; for comparing only.
+    Shown,
+}
+
+/// The plan as TOML.
+pub fn written(plan: &Plan, secrets: Secrets) -> String {
+    let Plan {
+        name,
+        description,
+        repeat,
+        between: Between::Flush,
+        target,
+        clients,
+        timeouts,
+        dataset,
+        phases,
+        limits,
+        sample_interval,
+        advice: _,
+        resolved: _,
+    } = plan;
+    let mut out = String::new();
+    key(&mut out, "name", text(name));
+    if let Some(description) = description {
+        key(&mut out, "description", text(description));
+    }
+    key(&mut out, "seed", dataset.seed());
+    key(&mut out, "repeat", repeat);
+    key(&mut out, "between", text("flush"));
+    self::target(&mut out, target, secrets);
+    self::clients(&mut out, clients);
+    self::timeouts(&mut out, timeouts);
+    self::dataset(&mut out, dataset);
+    phases.iter().for_each(|phase| self::phase(&mut out, phase));
+    self::limits(&mut out, limits);
+    out.push_str("\n[sample]\n");
+    key(&mut out, "interval", duration(*sample_interval));
+    out
+}
+
+fn key(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    out.push_str(&format!("{name} = {value}\n"));
+}
+
+/// A string of ours: a `${` in it is no variable.
+fn text(text: &str) -> String {
+    Value::from(text.replace("${", "$${")).to_string()
+}
+
+fn duration(duration: Duration) -> String {
+    text(&duration_text(duration))
+}
+
+fn size(bytes: u64) -> String {
+    text(&size_text(bytes))
+}
+
+/// `{ a = 1, b = 2 }`
+fn inline(fields: &[(&str, Option<String>)]) -> String {
+    let fields = fields.iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("{name} = {value}")));
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    if fields.is_empty() { "{}".into() } else { format!("{{ {fields} }}") }
+}
+
+fn array(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn target(out: &mut String, target: &TargetPlan, secrets: Secrets) {
+    let TargetPlan { server, flush, cleanup } = target;
+    out.push_str("\n[target]\n");
+    let protocol = match server {
+        Server::Remote(endpoint) => {
+            let password = |secret: &super::super::Secret| match secrets {
+                Secrets::Hidden => secret.to_string(),
+                Secrets::Shown => secret.reveal().to_owned(),
+            };
+            key(out, "url", text(&url::text(endpoint, password)));
+            if let Some(tls) = &endpoint.tls {
+                key(out, "tls", self::tls(tls));
+            }
+            endpoint.protocol
+        }
+        Server::Spawned(spawn) => {
+            key(out, "spawn", self::spawn(spawn, secrets));
+            spawn.protocol
+        }
+    };
+    key(out, "protocol", match protocol {
+        Protocol::Resp2 => 2,
+        Protocol::Resp3 => 3,
+    });
+    key(out, "flush", text(match flush {
+        Flush::Never => "never",
+        Flush::Before => "before",
+    }));
+    key(out, "cleanup", text(match cleanup {
+        Cleanup::Keep => "keep",
+        Cleanup::Unlink => "unlink",
+    }));
+}
+
+fn tls(tls: &Tls) -> String {
+    let Tls { ca, identity, server_name, insecure } = tls;
+    let path = |path: &std::path::PathBuf| text(&path.to_string_lossy());
+    inline(&[
+        ("ca", ca.as_ref().map(path)),
+        ("cert", identity.as_ref().map(|(cert, _)| path(cert))),
+        ("key", identity.as_ref().map(|(_, key)| path(key))),
+        ("server_name", server_name.as_deref().map(text)),
+        ("insecure", Some(insecure.to_string())),
+    ])
+}
+
+fn spawn(spawn: &Spawn, secrets: Secrets) -> String {
+    let Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args, protocol: _ } = spawn;
+    inline(&[
+        ("program", Some(text(program))),
+        ("cpus", cpus.as_ref().map(|cpus| array(cpus.iter().map(usize::to_string)))),
+        ("maxmemory", maxmemory.map(size)),
+        ("maxclients", maxclients.map(|number| number.to_string())),
+        ("tcp_backlog", tcp_backlog.map(|number| number.to_string())),
+        (
+            "password",
+            password.as_ref().map(|secret| match secrets {
+                Secrets::Hidden => text(&secret.to_string()),
+                Secrets::Shown => text(secret.reveal()),
+            }),
+        ),
+        ("args", Some(array(args.iter().map(|arg| text(arg))))),
+    ])
+}
+
+fn clients(out: &mut String, clients: &Clients) {
+    let Clients { count, connections, driver, stagger, threads, cpus, spin } = clients;
+    out.push_str("\n[clients]\n");
+    key(out, "count", count);
+    key(out, "connections", connections);
+    key(out, "driver", text(driver.name()));
+    key(out, "stagger", duration(*stagger));
+    key(out, "threads", threads);
+    if let Some(cpus) = cpus {
+        key(out, "cpus", array(cpus.iter().map(usize::to_string)));
+    }
+    key(out, "spin", spin);
+}
+
+fn timeouts(out: &mut String, timeouts: &Timeouts) {
+    let Timeouts { connect, setup, command, silence } = timeouts;
+    out.push_str("\n[timeouts]\n");
+    for (name, value) in [("connect", connect), ("setup", setup), ("command", command), ("silence", silence)] {
+        key(out, name, duration(*value));
+    }
+}
+
+fn dataset(out: &mut String, dataset: &Dataset) {
+    out.push_str("\n[dataset]\n");
+    key(out, "keys", dataset.keys());
+    key(out, "key", text(match dataset.key_pattern() {
+        KeyPattern::Uuid => "uuid",
+        KeyPattern::Template(template) => template.source(),
+    }));
+    key(out, "first", dataset.first());
+    key(out, "value", match dataset.value_pattern() {
+        ValuePattern::Uuid => text("uuid"),
+        ValuePattern::Template(template) => text(template.source()),
+        ValuePattern::Bytes { sizes, alphabet } => {
+            let pairs = sizes.weights();
+            let alphabet = ("alphabet", Some(text(alphabet.name())));
+            match pairs[..] {
+                [(bytes, 1)] => inline(&[("random", Some(size(bytes as u64))), alphabet]),
+                _ => {
+                    let pairs = pairs.iter().map(|(bytes, weight)| format!("[{}, {weight}]", size(*bytes as u64)));
+                    inline(&[("sizes", Some(array(pairs))), alphabet])
+                }
+            }
+        }
+    });
+    key(out, "order", text(dataset.order().name()));
+}
+
+fn phase(out: &mut String, phase: &Phase) {
+    let Phase { name, run } = phase;
+    out.push_str("\n[[phase]]\n");
+    key(out, "name", text(name));
+    key(out, "run", text(run.name()));
+    match run {
+        Run::Write { pipeline } | Run::Verify { pipeline } => match pipeline {
+            Pipeline::Window(depth) => key(out, "pipeline", depth),
+            Pipeline::All => key(out, "pipeline", text("all")),
+        },
+        Run::Wait { duration } => key(out, "duration", self::duration(*duration)),
+    }
+}
+
+fn limits(out: &mut String, limits: &Limits) {
+    let Limits { run, phases } = limits;
+    out.push_str("\n[limits]\n");
+    limit_set(out, run);
+    for (name, set) in phases {
+        // A name may hold a dot, or anything else that a bare key may not.
+        out.push_str(&format!("\n[limits.{}]\n", toml_edit::Key::new(name).display_repr()));
+        limit_set(out, set);
+    }
+}
+
+fn limit_set(out: &mut String, set: &LimitSet) {
+    let LimitSet { timeouts, errors, lost, mismatched, p50, p90, p99, p999, max } = set;
+    let counts = [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("mismatched", mismatched)];
+    for (name, limit) in counts {
+        if let Some(limit) = limit {
+            key(out, name, limit);
+        }
+    }
+    for (name, limit) in [("p50", p50), ("p90", p90), ("p99", p99), ("p999", p999), ("max", max)] {
+        if let Some(limit) = limit {
+            key(out, name, duration(*limit));
+        }
+    }
+}

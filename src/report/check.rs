@@ -1,0 +1,220 @@
+//! The text of `keyswarm check`: a plan and its predictions, in 80 columns, without colour.
+
+use std::io::{self, Write};
+
+use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
+use crate::plan::predict::{Prediction, over_tcp};
+use crate::plan::{Cleanup, Clients, Flush, LimitSet, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn};
+use crate::scenario::units::{duration_shown, lines, number_shown, size_shown};
+
+/// Columns in all, and of the labels on the left.
+const WIDTH: usize = 80;
+const LABEL: usize = 10;
+
+/// Writes what `plan`, read from the scenario called `file`, will do and need.
+///
+/// # Errors
+/// `out` cannot be written to.
+pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{file} is valid")?;
+    row(out, "target", &target(plan))?;
+    row(out, "clients", &clients(&plan.clients))?;
+    for (at, text) in data(&plan.dataset, prediction).iter().enumerate() {
+        row(out, if at == 0 { "data" } else { "" }, text)?;
+    }
+    phases(plan, prediction, out)?;
+    row(out, "limits", &limits(plan))?;
+    row(out, "sockets", &sockets(plan, prediction))?;
+    row(out, "longest", &longest(plan, prediction))?;
+    if plan.repeat > 1 {
+        row(out, "repeat", &format!("{} runs, the database emptied between them", plan.repeat))?;
+    }
+    plan.advice.iter().try_for_each(|advice| row(out, "note", advice))?;
+    prediction.warnings.iter().try_for_each(|warning| row(out, "warning", warning))
+}
+
+/// A label and a text that goes on below itself.
+fn row(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
+    for (at, line) in lines(text, WIDTH - LABEL - 2).iter().enumerate() {
+        let label = if at == 0 { label } else { "" };
+        writeln!(out, "  {label:<LABEL$}{line}")?;
+    }
+    Ok(())
+}
+
+fn target(plan: &Plan) -> String {
+    let (mut text, protocol) = match &plan.target.server {
+        Server::Remote(endpoint) => (endpoint.url_shown(), endpoint.protocol),
+        Server::Spawned(spawn) => (spawned(spawn), spawn.protocol),
+    };
+    text.push_str(match protocol {
+        Protocol::Resp2 => ", RESP2",
+        Protocol::Resp3 => ", RESP3",
+    });
+    if plan.target.flush == Flush::Before {
+        text.push_str(", emptied before the run");
+    }
+    if plan.target.cleanup == Cleanup::Unlink {
+        text.push_str(", what was written is removed afterwards");
+    }
+    text
+}
+
+fn spawned(spawn: &Spawn) -> String {
+    let mut text = format!("{}, started for this run", spawn.program);
+    text.push_str(&on_cores(spawn.cpus.as_deref()));
+    if let Some(bytes) = spawn.maxmemory {
+        text.push_str(&format!(", maxmemory {}", size_shown(bytes)));
+    }
+    if let Some(most) = spawn.maxclients {
+        text.push_str(&format!(", maxclients {}", number_shown(most.into())));
+    }
+    text
+}
+
+fn on_cores(cores: Option<&[usize]>) -> String {
+    match cores {
+        None => String::new(),
+        Some([core]) => format!(", core {core}"),
+        Some(cores) => {
+            format!(", cores {}", cores.iter().map(usize::to_string).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// `1 thread`, `2 threads`
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number_shown(number), if number == 1 { "" } else { "s" })
+}
+
+fn clients(clients: &Clients) -> String {
+    let mut text = format!(
+        "{} × {}, driver {}, {}{}",
+        number_shown(clients.count.into()),
+        counted(clients.connections.into(), "connection"),
+        clients.driver.name(),
+        counted(clients.threads.into(), "thread"),
+        on_cores(clients.cpus.as_deref()),
+    );
+    if clients.spin {
+        text.push_str(", spinning");
+    }
+    if !clients.stagger.is_zero() {
+        text.push_str(&format!(", one every {}", duration_shown(clients.stagger)));
+    }
+    text
+}
+
+fn data(dataset: &Dataset, prediction: &Prediction) -> [String; 2] {
+    let key = match dataset.key_pattern() {
+        KeyPattern::Uuid => "uuid",
+        KeyPattern::Template(template) => template.source(),
+    };
+    let value = match dataset.value_pattern() {
+        ValuePattern::Uuid => "uuid".to_owned(),
+        ValuePattern::Template(template) => template.source().to_owned(),
+        ValuePattern::Bytes { sizes, alphabet } if sizes.smallest() == sizes.largest() => {
+            format!("{} {}", size_shown(sizes.largest() as u64), alphabet.name())
+        }
+        ValuePattern::Bytes { sizes, alphabet } => format!(
+            "{} to {} {}, {} on average",
+            size_shown(sizes.smallest() as u64),
+            size_shown(sizes.largest() as u64),
+            alphabet.name(),
+            size_shown(sizes.mean() as u64)
+        ),
+    };
+    let order = match dataset.order() {
+        Order::Written => "",
+        Order::Shuffled => ", shuffled",
+    };
+    [
+        format!(
+            "{} × {}, {key} → {value}{order}, seed {}",
+            number_shown(dataset.clients().into()),
+            counted(dataset.keys(), "key"),
+            dataset.seed()
+        ),
+        format!(
+            "{} in all: about {} on the server, {} per key",
+            counted(prediction.keys, "key"),
+            size_shown(prediction.server_bytes),
+            size_shown(prediction.bytes_per_key.round() as u64)
+        ),
+    ]
+}
+
+fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
+    let names = plan.phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
+    for (at, (phase, traffic)) in plan.phases.iter().zip(&prediction.phases).enumerate() {
+        let label = if at == 0 { "phases" } else { "" };
+        let Phase { name, run } = phase;
+        let (what, pipeline) = match *run {
+            Run::Wait { duration } => {
+                row(out, label, &format!("{name:<names$}  nothing is sent for {}", duration_shown(duration)))?;
+                continue;
+            }
+            Run::Write { pipeline } => ("SET", pipeline),
+            Run::Verify { pipeline } => ("GET", pipeline),
+        };
+        let pipeline = match pipeline {
+            Pipeline::Window(1) => "one at a time, closed loop".to_owned(),
+            Pipeline::Window(depth) => format!("pipeline {}, closed loop", number_shown(depth.into())),
+            Pipeline::All => "all due at once, open loop".to_owned(),
+        };
+        let (sent, received) = (size_shown(traffic.sent), size_shown(traffic.received));
+        let padding = names.saturating_sub(name.chars().count());
+        let line = format!("{name}{:padding$}  {what}  {pipeline}  {sent} out, {received} in", "");
+        writeln!(out, "  {label:<LABEL$}{line}")?;
+    }
+    Ok(())
+}
+
+fn limits(plan: &Plan) -> String {
+    let mut texts = Vec::from_iter(limit_set(&plan.limits.run));
+    for (name, set) in &plan.limits.phases {
+        texts.extend(limit_set(set).map(|text| format!("{name}: {text}")));
+    }
+    if texts.is_empty() { "none: only keys left unsent or unread fail the run".into() } else { texts.join("; ") }
+}
+
+fn limit_set(set: &LimitSet) -> Option<String> {
+    let LimitSet { timeouts, errors, lost, mismatched, p50, p90, p99, p999, max } = set;
+    let counts = [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("mismatched", mismatched)];
+    let latencies = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
+    let counts = counts.iter().filter_map(|(name, limit)| limit.map(|most| format!("{name} {}", number_shown(most))));
+    let latencies =
+        latencies.iter().filter_map(|(name, limit)| limit.map(|most| format!("{name} {}", duration_shown(most))));
+    let texts: Vec<_> = counts.chain(latencies).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn sockets(plan: &Plan, prediction: &Prediction) -> String {
+    let mut text = format!(
+        "{} (two are keyswarm's own), {} of {} file descriptors",
+        number_shown(prediction.sockets),
+        number_shown(prediction.files),
+        number_shown(prediction.room.files)
+    );
+    if let Some(ports) = prediction.room.ports.filter(|_| over_tcp(plan)) {
+        text.push_str(&format!(", {} ports", number_shown(ports)));
+    }
+    text
+}
+
+fn longest(plan: &Plan, prediction: &Prediction) -> String {
+    let timeouts = &plan.timeouts;
+    let mut text = format!("{} + {} to connect", duration_shown(timeouts.connect), duration_shown(timeouts.setup));
+    if !plan.clients.stagger.is_zero() {
+        text.push_str(&format!(" ({} until the last client has)", duration_shown(prediction.longest_connect)));
+    }
+    text.push_str(&format!(
+        ", {} per request; given up after {} without a byte",
+        duration_shown(timeouts.command),
+        duration_shown(timeouts.silence)
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests;

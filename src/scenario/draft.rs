@@ -1,0 +1,136 @@
+//! The file on its way to a [`Scenario`]: opened, then changed by flags one at a time.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml_edit::Document;
+
+use super::fault::Faults;
+use super::read;
+use super::set;
+use super::source::Span;
+use super::tree::{Content, Entry, Node, Planter, Table};
+use super::written::{Scenario, Text};
+
+/// Flags that change a scenario. There is no `Debug`: a URL may hold a password.
+#[derive(Clone, Default)]
+pub struct Overrides {
+    /// `--target URL`: load this server instead.
+    pub target: Option<String>,
+    /// `--seed N`
+    pub seed: Option<u64>,
+    /// `--set path=value`, in the order given.
+    pub set: Vec<String>,
+}
+
+/// A scenario that flags may still change.
+pub struct Draft<'e> {
+    path: PathBuf,
+    environment: &'e dyn Fn(&str) -> Option<String>,
+    root: Table,
+    /// What was wrong with the flags so far, and the texts that all faults point into.
+    faults: Faults,
+    notes: Vec<String>,
+}
+
+impl<'e> Draft<'e> {
+    /// Reads the file at `path`. Its variables are looked up in `environment`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no TOML.
+    pub fn open(path: &Path, environment: &'e dyn Fn(&str) -> Option<String>) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let mut faults = Faults::new(&name);
+        let raw = match std::fs::read(path).map(String::from_utf8) {
+            Ok(Ok(raw)) => raw,
+            Ok(Err(error)) => {
+                let at = error.utf8_error().valid_up_to();
+                faults.near(None, format!("cannot read {name}: it is no UTF-8 text (byte {at})"));
+                return Err(faults);
+            }
+            Err(error) => {
+                let why = match error.kind() {
+                    ErrorKind::NotFound => "there is no such file".to_owned(),
+                    ErrorKind::IsADirectory => "it is a folder; name the scenario's file".to_owned(),
+                    ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                    _ => error.to_string(),
+                };
+                faults.near(None, format!("cannot read {name}: {why}"));
+                return Err(faults);
+            }
+        };
+        faults.sources().file(&raw);
+        match Document::parse(raw.as_str()) {
+            Ok(document) => {
+                let root = Planter { raw: &raw, source: 0, shift: 0 }.table(document.as_table());
+                Ok(Self { path: path.to_owned(), environment, root, faults, notes: Vec::new() })
+            }
+            Err(error) => {
+                let span = error.span().map(|range| Span::new(0, range));
+                faults.near(span, format!("no TOML: {}", error.message()));
+                Err(faults)
+            }
+        }
+    }
+
+    /// Replaces the server to load. What belongs to the other kind of server only goes with it.
+    pub fn target(&mut self, url: &str) {
+        const FLAG: &str = "--target ";
+        let source = self.faults.sources().flag(&format!("{FLAG}{url}"));
+        let span = Span::new(source, FLAG.len()..FLAG.len() + url.len());
+        let at = Span::new(source, 0..FLAG.len() - 1);
+        let text = Content::Text(Text::new(url.to_owned(), Some(FLAG.len())));
+        let url_entry = Entry { name: "url".into(), at, node: Node { content: text, span, typed: None } };
+        if self.root.get("target").is_none_or(|entry| entry.node.as_table().is_none()) {
+            let node = Node { content: Content::Table(Table::default()), span: at, typed: None };
+            self.root.set(Entry { name: "target".into(), at, node });
+        }
+        let Some(Content::Table(table)) = self.root.get_mut("target").map(|entry| &mut entry.node.content) else {
+            return;
+        };
+        table.remove("spawn");
+        if !url.starts_with("rediss://") && table.remove("tls") {
+            self.notes.push("`tls` of the scenario is left out, since --target is no rediss:// URL".into());
+        }
+        table.set(url_entry);
+    }
+
+    /// Replaces the seed.
+    pub fn seed(&mut self, seed: u64) {
+        let text = format!("--seed {seed}");
+        let source = self.faults.sources().flag(&text);
+        let (at, span) = (Span::new(source, 0..6), Span::new(source, 7..text.len()));
+        let content = match i64::try_from(seed) {
+            Ok(seed) => Content::Integer(seed),
+            Err(_) => {
+                self.faults.at(span, format!("a seed is at most {}", i64::MAX));
+                Content::Faulty
+            }
+        };
+        self.root.set(Entry { name: "seed".into(), at, node: Node { content, span, typed: None } });
+    }
+
+    /// Lays one `--set path=value` over the file and returns its place.
+    pub fn set(&mut self, assignment: &str) -> Span {
+        const FLAG: &str = "--set ";
+        let source = self.faults.sources().flag(&format!("{FLAG}{assignment}"));
+        if let Err((span, what)) = set::set(&mut self.root, assignment, source, FLAG.len()) {
+            self.faults.at(span, what);
+        }
+        Span::new(source, FLAG.len()..FLAG.len() + assignment.len())
+    }
+
+    /// The scenario as it stands, and everything that is wrong with it so far.
+    pub fn scenario(&self) -> (Scenario, Faults) {
+        let mut faults = self.faults.clone();
+        let mut root = self.root.clone();
+        for entry in &mut root.entries {
+            entry.node.fill(self.environment, &mut faults);
+        }
+        let mut scenario = read::scenario(&root, &mut faults);
+        scenario.stem = self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        scenario.folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+        scenario.notes.clone_from(&self.notes);
+        (scenario, faults)
+    }
+}

@@ -1,0 +1,161 @@
+//! Everything that is wrong with a scenario, collected and shown at once with the lines in question.
+
+use std::fmt;
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+
+use super::source::{Sources, Span};
+use super::units::lines;
+
+/// All faults of a scenario and of the flags that change it. `Display` is [`Faults::render`] without colour.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    sources: Sources,
+    found: Vec<Fault>,
+}
+
+/// One fault: what is wrong and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fault {
+    /// `None` if it stands nowhere, such as a table that is missing.
+    span: Option<Span>,
+    what: String,
+}
+
+/// Columns of `Display`.
+const PLAIN_WIDTH: usize = 80;
+
+impl Faults {
+    /// No faults yet in the file called `name`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { sources: Sources::new(name), found: Vec::new() }
+    }
+
+    /// The texts that places point into.
+    pub fn sources(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+
+    /// Something is wrong at `span`. The text says what, and how to mend it; it must not hold a secret.
+    pub fn at(&mut self, span: Span, what: impl Into<String>) {
+        self.add(Fault { span: Some(span), what: what.into() });
+    }
+
+    /// Something is wrong at `span`, or nowhere in particular.
+    pub fn near(&mut self, span: Option<Span>, what: impl Into<String>) {
+        self.add(Fault { span, what: what.into() });
+    }
+
+    fn add(&mut self, fault: Fault) {
+        if !self.found.contains(&fault) {
+            self.found.push(fault);
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The faults as text of at most `width` columns where that is possible: a heading, and each line in question with
+    /// its file and number. `color` adds ANSI escapes; secrets are covered.
+    pub fn render(&self, color: bool, width: usize) -> String {
+        let on_flags = |fault: &&Fault| fault.span.is_some_and(|span| span.source() > 0);
+        let (flags, file): (Vec<&Fault>, Vec<&Fault>) = self.found.iter().partition(on_flags);
+        let mut out = String::new();
+        if !file.is_empty() {
+            let text = self.sources.file_text().to_owned();
+            Report::new(&format!("in {}", self.sources.name), &self.sources.name, text, &[0], &file, width).render(color, width, &mut out);
+        }
+        if !flags.is_empty() {
+            let (text, starts) = self.sources.flags_text();
+            Report::new("on the command line", "command line", text, &starts, &flags, width)
+                .render(color, width, &mut out);
+        }
+        out
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false, PLAIN_WIDTH))
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// The faults in one text, in the shape that the renderer wants.
+#[derive(Debug)]
+struct Report {
+    heading: String,
+    source: NamedSource<String>,
+    labels: Vec<LabeledSpan>,
+}
+
+impl Report {
+    /// `faults` in `text`, whose parts begin at `starts`.
+    fn new(place: &str, name: &str, text: String, starts: &[usize], faults: &[&Fault], width: usize) -> Self {
+        let mut heading = match faults {
+            [Fault { span: None, what }] => what.clone(),
+            [_] => format!("1 error {place}"),
+            _ => format!("{} errors {place}", faults.len()),
+        };
+        let mut labels = Vec::new();
+        for fault in faults {
+            match fault.span {
+                None if faults.len() > 1 => heading.push_str(&format!("\n{}", fault.what)),
+                None => {}
+                Some(span) => {
+                    let range = span.range();
+                    let start = starts.get(span.source()).map_or(0, |start| start + range.start).min(text.len());
+                    let label = wrapped(&fault.what, &text[..start], width);
+                    labels.push(LabeledSpan::new_primary_with_span(Some(label), (start, range.len().max(1))));
+                }
+            }
+        }
+        labels.sort_by_key(LabeledSpan::offset);
+        Self { heading, source: NamedSource::new(name, text), labels }
+    }
+
+    fn render(&self, color: bool, width: usize, out: &mut String) {
+        let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(width);
+        if handler.render_report(out, self).is_err() {
+            // Writing to a string does not fail; if it ever does, the heading and the texts still say it all.
+            out.push_str(&self.heading);
+            for text in self.labels.iter().filter_map(LabeledSpan::label) {
+                out.push_str(&format!("\n{text}"));
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// Breaks a label's text so that it fits beside the caret under the column where `before` ends.
+fn wrapped(text: &str, before: &str, width: usize) -> String {
+    /// Line number, frame, and the arm that leads from the caret to its text.
+    const MARGIN: usize = 16;
+    /// Narrower than this is harder to read than a long line.
+    const NARROWEST: usize = 36;
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count());
+    let room = width.saturating_sub(column + MARGIN).max(NARROWEST);
+    lines(text, room).join("\n")
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.heading)
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl Diagnostic for Report {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        (!self.labels.is_empty()).then_some(&self.source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        (!self.labels.is_empty()).then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
+    }
+}

@@ -1,0 +1,28 @@
+//! The file as a person wrote it: its keys, with their places, before anybody asks what they mean.
+//!
+//! [`Draft`] reads the file into a tree in which every value knows where it stands, lays the flags over it, fills in
+//! `${VAR}`, and reads it key by key into a [`Scenario`]. Nothing here stops at the first error: all [`Faults`] are
+//! collected, those of `plan::resolve` (which judges the meaning) included, and shown together.
+
+mod draft;
+mod environment;
+mod fault;
+mod mask;
+mod read;
+mod section;
+mod set;
+mod source;
+mod tree;
+pub mod units;
+mod words;
+mod written;
+
+pub use draft::{Draft, Overrides};
+pub use fault::Faults;
+pub use source::{Span, Written};
+pub use words::nearest;
+pub use written::{
+    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, Spawn, Target,
+    Text, Timeouts, Tls, Value, phase_names,
+};
+

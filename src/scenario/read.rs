@@ -1,0 +1,247 @@
+//! Reads the tree into a [`Scenario`]: which keys there are, and of which type.
+
+use super::fault::Faults;
+use super::section::{self, Section, Trouble, array, integer, text, wrong};
+use super::source::Written;
+use super::tree::{Content, Node, Table};
+use super::written::{
+    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, Spawn, Target,
+    Timeouts, Tls, Value,
+};
+
+/// Reads the whole file. `stem`, `folder` and `notes` are the caller's to fill in.
+pub fn scenario(root: &Table, faults: &mut Faults) -> Scenario {
+    let mut top = Section::new("", Some(root), faults);
+    let scenario = Scenario {
+        stem: String::new(),
+        folder: Default::default(),
+        name: top.text("name"),
+        description: top.text("description"),
+        seed: top.integer("seed"),
+        repeat: top.integer("repeat"),
+        between: top.text("between"),
+        target: target(top.entry("target").map(|entry| &entry.node), top.faults()),
+        clients: clients(top.entry("clients").map(|entry| &entry.node), top.faults()),
+        timeouts: timeouts(top.entry("timeouts").map(|entry| &entry.node), top.faults()),
+        dataset: dataset(top.entry("dataset").map(|entry| &entry.node), top.faults()),
+        phases: phases(&mut top),
+        limits: limits(top.entry("limits").map(|entry| &entry.node), top.faults()),
+        sample: sample(top.entry("sample").map(|entry| &entry.node), top.faults()),
+        notes: Vec::new(),
+    };
+    top.finish(&[]);
+    scenario
+}
+
+fn target(node: Option<&Node>, faults: &mut Faults) -> Target {
+    let mut section = Section::of("target", node, faults);
+    let target = Target {
+        span: node.map(|node| node.span),
+        url: section.text("url"),
+        spawn: table(&mut section, "spawn", spawn),
+        tls: table(&mut section, "tls", tls),
+        protocol: section.integer("protocol"),
+        flush: section.text("flush"),
+        cleanup: section.text("cleanup"),
+    };
+    section.finish(&[]);
+    target
+}
+
+/// Asks `section` for a table and reads it.
+fn table<T>(
+    section: &mut Section<'_, '_>,
+    name: &'static str,
+    read: fn(&Node, &mut Faults) -> T,
+) -> Key<T> {
+    let key = section.key(name, |node| match node.content {
+        Content::Table(_) => Ok(node),
+        _ => Err(wrong(node, &format!("a table, `{name} = {{ … }}`,"))),
+    });
+    key.map(|node| read(node, section.faults()))
+}
+
+fn spawn(node: &Node, faults: &mut Faults) -> Spawn {
+    let mut section = Section::of("target.spawn", Some(node), faults);
+    let spawn = Spawn {
+        program: section.text("program"),
+        cpus: section.key("cpus", cpus),
+        maxmemory: section.size("maxmemory"),
+        maxclients: section.integer("maxclients"),
+        tcp_backlog: section.integer("tcp_backlog"),
+        password: section.text("password"),
+        args: section.key("args", |node| array(node, "an array of strings", text)),
+    };
+    section.finish(&[]);
+    spawn
+}
+
+fn tls(node: &Node, faults: &mut Faults) -> Tls {
+    let mut section = Section::of("target.tls", Some(node), faults);
+    let tls = Tls {
+        ca: section.text("ca"),
+        cert: section.text("cert"),
+        key: section.text("key"),
+        server_name: section.text("server_name"),
+        insecure: section.boolean("insecure"),
+    };
+    section.finish(&[]);
+    tls
+}
+
+fn cpus(node: &Node) -> Result<Cpus, Trouble> {
+    match node.as_text() {
+        Some(text) if text.value == "auto" => Ok(Cpus::Auto),
+        _ => array(node, "a list of cores such as `[0, 1]`, or \"auto\",", integer).map(Cpus::List),
+    }
+}
+
+fn clients(node: Option<&Node>, faults: &mut Faults) -> Clients {
+    let mut section = Section::of("clients", node, faults);
+    let clients = Clients {
+        count: section.integer("count"),
+        connections: section.integer("connections"),
+        driver: section.text("driver"),
+        stagger: section.duration("stagger"),
+        threads: section.integer("threads"),
+        cpus: section.key("cpus", cpus),
+        spin: section.boolean("spin"),
+    };
+    section.finish(&[]);
+    clients
+}
+
+fn timeouts(node: Option<&Node>, faults: &mut Faults) -> Timeouts {
+    let mut section = Section::of("timeouts", node, faults);
+    let timeouts = Timeouts {
+        connect: section.duration("connect"),
+        setup: section.duration("setup"),
+        command: section.duration("command"),
+        silence: section.duration("silence"),
+    };
+    section.finish(&[]);
+    timeouts
+}
+
+fn dataset(node: Option<&Node>, faults: &mut Faults) -> Dataset {
+    let mut section = Section::of("dataset", node, faults);
+    let dataset = Dataset {
+        keys: section.integer("keys"),
+        key: section.text("key"),
+        first: section.integer("first"),
+        value: value(&mut section),
+        order: section.text("order"),
+    };
+    section.finish(&[]);
+    dataset
+}
+
+fn value(section: &mut Section<'_, '_>) -> Key<Value> {
+    let key = section.key("value", |node| match &node.content {
+        Content::Table(_) => Ok((node, None)),
+        _ => match text(node) {
+            Ok(text) => Ok((node, Some(text))),
+            Err(_) => Err(wrong(node, "\"uuid\", a template, a constant, or a table such as `{ size = \"1kB\" }`,")),
+        },
+    });
+    key.map(|(node, text)| match text {
+        Some(text) => Value::Text(text),
+        None => Value::Generated(generated(node, section.faults())),
+    })
+}
+
+fn generated(node: &Node, faults: &mut Faults) -> GeneratedValue {
+    let mut section = Section::of("dataset.value", Some(node), faults);
+    let value = GeneratedValue {
+        random: section.size("random"),
+        size: section.size("size"),
+        sizes: section.key("sizes", |node| array(node, "an array such as `[[\"100B\", 9], [\"10kB\", 1]]`", weighted)),
+        alphabet: section.text("alphabet"),
+    };
+    section.finish(&[]);
+    value
+}
+
+/// `["100B", 9]`
+fn weighted(node: &Node) -> Result<(Written<u64>, Written<i64>), Trouble> {
+    match &node.content {
+        Content::Array(pair) if pair.len() == 2 => Ok((
+            Written::new(section::size(&pair[0])?, pair[0].span),
+            Written::new(integer(&pair[1])?, pair[1].span),
+        )),
+        _ => Err(wrong(node, "a size and its weight, such as `[\"100B\", 9]`,")),
+    }
+}
+
+fn phases(top: &mut Section<'_, '_>) -> Key<Vec<Phase>> {
+    let nodes = top.key("phase", |node| match &node.content {
+        Content::Array(nodes) => Ok(nodes.as_slice()),
+        Content::Table(_) => Err((node.span, "phases are a list: write `[[phase]]`".to_owned())),
+        _ => Err(wrong(node, "a list of phases, `[[phase]]`,")),
+    });
+    match nodes {
+        Key::Written(Written { value: [], .. }) => Key::Absent,
+        nodes => nodes.map(|nodes| nodes.iter().map(|node| phase(node, top.faults())).collect()),
+    }
+}
+
+fn phase(node: &Node, faults: &mut Faults) -> Phase {
+    let mut section = Section::of("phase", Some(node), faults);
+    let phase = Phase {
+        span: node.span,
+        name: section.text("name"),
+        run: section.text("run"),
+        pipeline: section.key("pipeline", |node| match (&node.content, node.as_text()) {
+            (Content::Integer(window), _) => Ok(Depth::Window(*window)),
+            (_, Some(text)) if text.value == "all" => Ok(Depth::All),
+            (_, Some(text)) if text.from_environment => integer(node).map(Depth::Window),
+            _ => Err(wrong(node, "a number of requests, or \"all\",")),
+        }),
+        duration: section.duration("duration"),
+    };
+    section.finish(&[]);
+    phase
+}
+
+fn limits(node: Option<&Node>, faults: &mut Faults) -> Limits {
+    let mut section = Section::of("limits", node, faults);
+    let run = limit_keys(&mut section);
+    let mut phases = Vec::new();
+    let mut strangers = Table::default();
+    for entry in section.others() {
+        if matches!(entry.node.content, Content::Table(_)) {
+            let mut inner = Section::of("limits.PHASE", Some(&entry.node), section.faults());
+            let table = limit_keys(&mut inner);
+            inner.finish(&[]);
+            phases.push((Written::new(entry.name.clone(), entry.at), table));
+        } else {
+            strangers.entries.push(entry.clone());
+        }
+    }
+    // Only what is no table can be a mistyped key; a table is a phase, known or not.
+    let mut rest = Section::new("limits", Some(&strangers), section.faults());
+    limit_keys(&mut rest);
+    rest.finish(&[]);
+    Limits { run, phases }
+}
+
+fn limit_keys(section: &mut Section<'_, '_>) -> LimitTable {
+    LimitTable {
+        timeouts: section.integer("timeouts"),
+        errors: section.integer("errors"),
+        lost: section.integer("lost"),
+        mismatched: section.integer("mismatched"),
+        p50: section.duration("p50"),
+        p90: section.duration("p90"),
+        p99: section.duration("p99"),
+        p999: section.duration("p999"),
+        max: section.duration("max"),
+    }
+}
+
+fn sample(node: Option<&Node>, faults: &mut Faults) -> Sample {
+    let mut section = Section::of("sample", node, faults);
+    let sample = Sample { interval: section.duration("interval") };
+    section.finish(&[]);
+    sample
+}

@@ -1,0 +1,107 @@
+//! `--set path=value`: one key of the tree, replaced.
+
+use toml_edit::{Document, Item, TableLike};
+
+use super::section::Trouble;
+use super::source::Span;
+use super::tree::{Content, Entry, Node, Planter, Table};
+use super::words::{listed, nearest};
+use super::written::{Text, phase_names};
+
+/// One name of a path, and where it stands.
+type Step = (String, Span);
+
+/// Sets in `root` what `assignment` says; it stands in the text `source` from byte `shift` on.
+///
+/// # Errors
+/// It is no assignment, or its path leads nowhere.
+pub fn set(root: &mut Table, assignment: &str, source: usize, shift: usize) -> Result<(), Trouble> {
+    let whole = Span::new(source, shift..shift + assignment.len());
+    let Some(equals) = assignment.find('=') else {
+        return Err((whole, "no `=`; write `--set path=value`, such as `--set clients.count=4`".into()));
+    };
+    let steps = path(&assignment[..equals], source, shift)
+        .ok_or_else(|| (whole, "no path of keys before the `=`; write `clients.count=4`, for example".to_owned()))?;
+    let node = value(assignment, equals, source, shift);
+    place(root, &steps, node, "")
+}
+
+/// The keys of a dotted path, each with its place.
+fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
+    let raw = format!("{text}=0");
+    let document = Document::parse(raw.as_str()).ok()?;
+    let planter = Planter { raw: &raw, source, shift };
+    let mut steps = Vec::new();
+    let mut table: &dyn TableLike = document.as_table();
+    loop {
+        let (name, item) = table.iter().next()?;
+        let (key, _) = table.get_key_value(name)?;
+        steps.push((name.to_owned(), planter.key_span(key)));
+        match item {
+            Item::Table(below) => table = below,
+            _ => return Some(steps),
+        }
+    }
+}
+
+/// What stands after the `=`: a TOML value, or else a plain string.
+fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
+    let typed = &assignment[equals + 1..];
+    let begins = shift + equals + 1;
+    let raw = format!("v={typed}");
+    if let Ok(document) = Document::parse(raw.as_str())
+        && let [(_, item @ Item::Value(_))] = document.iter().collect::<Vec<_>>()[..]
+        && let Some(node) = (Planter { raw: &raw, source, shift: begins - 2 }).item(item, Span::new(source, begins..begins))
+    {
+        return node;
+    }
+    Node {
+        content: Content::Text(Text::new(typed.to_owned(), Some(begins))),
+        span: Span::new(source, begins..begins + typed.len()),
+        typed: None,
+    }
+}
+
+/// Walks down `steps` and puts `node` at their end. `above` is the path so far.
+fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<(), Trouble> {
+    let [(name, at), below @ ..] = steps else { return Ok(()) };
+    if below.is_empty() {
+        table.set(Entry { name: name.clone(), at: *at, node });
+        return Ok(());
+    }
+    if table.get(name).is_none() {
+        let empty = Node { content: Content::Table(Table::default()), span: *at, typed: None };
+        table.set(Entry { name: name.clone(), at: *at, node: empty });
+    }
+    let here = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+    match table.get_mut(name).map(|entry| &mut entry.node.content) {
+        Some(Content::Table(inner)) => place(inner, below, node, &here),
+        Some(Content::Array(phases)) if here == "phase" => place_in_phase(phases, below, node),
+        _ => Err((*at, format!("`{here}` holds a value, so there is no `{here}.{}`; set `{here}` itself", below[0].0))),
+    }
+}
+
+/// Phases go by name, or by their number from 0.
+fn place_in_phase(phases: &mut [Node], steps: &[Step], node: Node) -> Result<(), Trouble> {
+    let [(wanted, at), below @ ..] = steps else { return Ok(()) };
+    let texts = phases.iter().map(|phase| {
+        let text = |key| phase.as_table()?.get(key)?.node.as_text().map(|text| text.value.as_str());
+        (text("name"), text("run"))
+    });
+    let names = phase_names(&texts.collect::<Vec<_>>());
+    let number = wanted.parse::<usize>().ok().filter(|number| *number < phases.len());
+    let Some(index) = names.iter().position(|name| name == wanted).or(number) else {
+        let names = || names.iter().map(String::as_str);
+        return Err((
+            *at,
+            match nearest(wanted, names()) {
+                Some(near) => format!("no such phase; did you mean `{near}`?"),
+                None => format!("no such phase; there are {}", listed(names())),
+            },
+        ));
+    };
+    match &mut phases[index].content {
+        Content::Table(phase) if !below.is_empty() => place(phase, below, node, "phase.NAME"),
+        _ => Err((*at, format!("name a key of the phase, such as `phase.{wanted}.pipeline=64`"))),
+    }
+}

@@ -1,0 +1,145 @@
+//! Durations and sizes as people write them (a number and a unit, always), and numbers as people read them.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use jiff::fmt::friendly::{Spacing, SpanParser, SpanPrinter};
+
+/// Longer is a slip of the pen, and would overflow clocks.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A duration such as `5s`, `250ms`, `1m` or `1h 30m`; may be zero, at most a year.
+///
+/// # Errors
+/// What is wrong, without the text itself.
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    let parsed = SpanParser::new()
+        .parse_duration(text.trim())
+        .map_err(|_| "no duration; write a number and a unit, such as \"250ms\", \"5s\" or \"1m\"")?;
+    let duration = Duration::try_from(parsed).map_err(|_| "a duration cannot be negative")?;
+    if duration > LONGEST {
+        return Err("longer than a year");
+    }
+    Ok(duration)
+}
+
+/// The shortest text that [`parse_duration`] turns into `duration`.
+pub fn duration_text(duration: Duration) -> String {
+    SpanPrinter::new().unsigned_duration_to_string(&duration)
+}
+
+/// `duration` for people: `5 s`, `1 m 30 s`.
+pub fn duration_shown(duration: Duration) -> String {
+    SpanPrinter::new().spacing(Spacing::BetweenUnitsAndDesignators).unsigned_duration_to_string(&duration)
+}
+
+/// A size such as `36B`, `100kB` (100,000 bytes) or `1MiB` (1,048,576).
+///
+/// # Errors
+/// What is wrong, without the text itself.
+pub fn parse_size(text: &str) -> Result<u64, &'static str> {
+    const WRONG: &str = "no size; write a number and a unit, such as \"36B\", \"100kB\" or \"1MiB\"";
+    let text = text.trim();
+    if !text.ends_with(['b', 'B']) {
+        return Err(WRONG);
+    }
+    let size = text.parse::<ByteSize>().map_err(|_| WRONG)?.as_u64();
+    // Beyond this, bytesize has saturated or lost digits.
+    if size > i64::MAX as u64 { Err("more than any machine holds") } else { Ok(size) }
+}
+
+/// The shortest text that [`parse_size`] turns into exactly `bytes`.
+pub fn size_text(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 6] = [
+        ("GiB", bytesize::GIB),
+        ("GB", bytesize::GB),
+        ("MiB", bytesize::MIB),
+        ("MB", bytesize::MB),
+        ("KiB", bytesize::KIB),
+        ("kB", bytesize::KB),
+    ];
+    match UNITS.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor)) {
+        Some((unit, factor)) => format!("{}{unit}", bytes / factor),
+        None => format!("{bytes}B"),
+    }
+}
+
+/// `bytes` for people: `1.9 GB`.
+pub fn size_shown(bytes: u64) -> String {
+    ByteSize::b(bytes).display().si().to_string()
+}
+
+/// `number` for people: `10,000,000`.
+pub fn number_shown(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// `text` broken at spaces into lines of at most `width` columns; a longer word stays whole.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn units_mean_what_people_mean() {
+        for (text, us) in [("5s", 5_000_000), ("250ms", 250_000), ("1m", 60_000_000), ("500us", 500), ("500µs", 500)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_micros(us)), "{text}");
+        }
+        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        for text in ["", "5", "s", "5x", "-5s", "5s ago", "99999999h"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        for (text, bytes) in [("36B", 36), ("100kB", 100_000), ("1MiB", 1 << 20), ("4GB", 4_000_000_000), ("1.5kB", 1500)] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "5", "kB", "5x", "-5B", "99999EB"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        assert_eq!((duration_shown(Duration::from_secs(90)), size_shown(1_900_000_000)), ("1 m 30 s".into(), "1.9 GB".into()));
+        assert_eq!((number_shown(7), number_shown(1000), number_shown(10_000_000)), ("7".into(), "1,000".into(), "10,000,000".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn durations_come_back(nanos in 0u64..400 * 24 * 3600 * 1_000_000_000) {
+            let duration = Duration::from_nanos(nanos).min(LONGEST);
+            prop_assert_eq!(parse_duration(&duration_text(duration)), Ok(duration));
+        }
+
+        #[test]
+        fn sizes_come_back(bytes in 0..i64::MAX as u64, times in 0u32..4) {
+            for bytes in [bytes, (bytes >> 40).saturating_mul(1000u64.pow(times)), (bytes >> 44) << (10 * times)] {
+                prop_assert_eq!(parse_size(&size_text(bytes)), Ok(bytes));
+            }
+        }
+
+        #[test]
+        fn nothing_that_is_typed_panics(text in ".{0,12}") {
+            let _ = (parse_duration(&text), parse_size(&text));
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! A scenario as written: every key that there is, present or not, not judged yet.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::source::{Span, Written};
+
+/// A key of the scenario.
+#[derive(Clone, Debug)]
+pub enum Key<T> {
+    /// Not there.
+    Absent,
+    /// There, but of the wrong type; reported already.
+    Faulty,
+    /// There.
+    Written(Written<T>),
+}
+
+impl<T> Key<T> {
+    /// The value and its place, if it could be read.
+    pub fn written(&self) -> Option<&Written<T>> {
+        match self {
+            Self::Written(written) => Some(written),
+            Self::Absent | Self::Faulty => None,
+        }
+    }
+
+    /// The key with its value turned into another.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Key<U> {
+        match self {
+            Self::Absent => Key::Absent,
+            Self::Faulty => Key::Faulty,
+            Self::Written(Written { value, span }) => Key::Written(Written { value: turn(value), span }),
+        }
+    }
+
+    /// The value, if it could be read.
+    pub fn value(&self) -> Option<&T> {
+        self.written().map(|written| &written.value)
+    }
+
+    /// Where the value stands, if it could be read.
+    pub fn span(&self) -> Option<Span> {
+        self.written().map(|written| written.span)
+    }
+
+    /// Whether it is not there, not even with a fault.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// A string with its variables filled in. It may be a secret, so `Debug` does not show it.
+#[derive(Clone)]
+pub struct Text {
+    /// The string.
+    pub value: String,
+    /// Whether some of it came from the environment: then no message may quote it.
+    pub from_environment: bool,
+    /// Where its first byte stands in the source, if it stands there letter by letter.
+    pub(super) begins: Option<usize>,
+}
+
+impl Text {
+    /// `value`, whose first byte stands at `begins`, letter by letter; `None` if it was escaped.
+    pub fn new(value: String, begins: Option<usize>) -> Self {
+        Self { value, from_environment: false, begins }
+    }
+
+    /// Where the bytes `range` of the string stand, given the place of the whole.
+    pub fn part(&self, whole: Span, range: Range<usize>) -> Span {
+        match self.begins {
+            Some(begins) => Span::new(whole.source(), begins + range.start..begins + range.end),
+            None => whole,
+        }
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"…\"")
+    }
+}
+
+/// The whole file, with the flags laid over it. What each key means is said in the README and in DESIGN's words; what
+/// it may be, in `plan::resolve`.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file's name without folder and extension.
+    pub stem: String,
+    /// The folder that relative paths start from.
+    pub folder: PathBuf,
+    /// `name`
+    pub name: Key<Text>,
+    /// `description`
+    pub description: Key<Text>,
+    /// `seed`
+    pub seed: Key<i64>,
+    /// `repeat`
+    pub repeat: Key<i64>,
+    /// `between`
+    pub between: Key<Text>,
+    /// `[target]`
+    pub target: Target,
+    /// `[clients]`
+    pub clients: Clients,
+    /// `[timeouts]`
+    pub timeouts: Timeouts,
+    /// `[dataset]`
+    pub dataset: Dataset,
+    /// `[[phase]]`; [`Key::Written`] if there is at least one.
+    pub phases: Key<Vec<Phase>>,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[sample]`
+    pub sample: Sample,
+    /// What the flags did beyond setting a key, for people.
+    pub notes: Vec<String>,
+}
+
+/// `[target]`
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where the table stands, if there is one.
+    pub span: Option<Span>,
+    /// `url`
+    pub url: Key<Text>,
+    /// `spawn`
+    pub spawn: Key<Spawn>,
+    /// `tls`
+    pub tls: Key<Tls>,
+    /// `protocol`
+    pub protocol: Key<i64>,
+    /// `flush`
+    pub flush: Key<Text>,
+    /// `cleanup`
+    pub cleanup: Key<Text>,
+}
+
+/// `target.spawn`
+#[derive(Clone, Debug)]
+pub struct Spawn {
+    /// `program`
+    pub program: Key<Text>,
+    /// `cpus`
+    pub cpus: Key<Cpus>,
+    /// `maxmemory`, in bytes
+    pub maxmemory: Key<u64>,
+    /// `maxclients`
+    pub maxclients: Key<i64>,
+    /// `tcp_backlog`
+    pub tcp_backlog: Key<i64>,
+    /// `password`
+    pub password: Key<Text>,
+    /// `args`
+    pub args: Key<Vec<Written<Text>>>,
+}
+
+/// `target.tls`
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// `ca`
+    pub ca: Key<Text>,
+    /// `cert`
+    pub cert: Key<Text>,
+    /// `key`
+    pub key: Key<Text>,
+    /// `server_name`
+    pub server_name: Key<Text>,
+    /// `insecure`
+    pub insecure: Key<bool>,
+}
+
+/// Cores.
+#[derive(Clone, Debug)]
+pub enum Cpus {
+    /// `"auto"`
+    Auto,
+    /// `[0, 1]`
+    List(Vec<Written<i64>>),
+}
+
+/// `[clients]`
+#[derive(Clone, Debug)]
+pub struct Clients {
+    /// `count`
+    pub count: Key<i64>,
+    /// `connections`
+    pub connections: Key<i64>,
+    /// `driver`
+    pub driver: Key<Text>,
+    /// `stagger`
+    pub stagger: Key<Duration>,
+    /// `threads`
+    pub threads: Key<i64>,
+    /// `cpus`
+    pub cpus: Key<Cpus>,
+    /// `spin`
+    pub spin: Key<bool>,
+}
+
+/// `[timeouts]`
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// `connect`
+    pub connect: Key<Duration>,
+    /// `setup`
+    pub setup: Key<Duration>,
+    /// `command`
+    pub command: Key<Duration>,
+    /// `silence`
+    pub silence: Key<Duration>,
+}
+
+/// `[dataset]`
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// `keys`
+    pub keys: Key<i64>,
+    /// `key`
+    pub key: Key<Text>,
+    /// `first`
+    pub first: Key<i64>,
+    /// `value`
+    pub value: Key<Value>,
+    /// `order`
+    pub order: Key<Text>,
+}
+
+/// `dataset.value`
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// `"uuid"`, a template or a constant.
+    Text(Text),
+    /// `{ random = … }`, `{ size = … }` or `{ sizes = … }`
+    Generated(GeneratedValue),
+}
+
+/// A `dataset.value` that is a table.
+#[derive(Clone, Debug)]
+pub struct GeneratedValue {
+    /// `random`, in bytes
+    pub random: Key<u64>,
+    /// `size`, in bytes
+    pub size: Key<u64>,
+    /// `sizes`: bytes and weights
+    pub sizes: Key<Vec<Written<(Written<u64>, Written<i64>)>>>,
+    /// `alphabet`
+    pub alphabet: Key<Text>,
+}
+
+/// One `[[phase]]`
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// Where it begins.
+    pub span: Span,
+    /// `name`
+    pub name: Key<Text>,
+    /// `run`
+    pub run: Key<Text>,
+    /// `pipeline`
+    pub pipeline: Key<Depth>,
+    /// `duration`
+    pub duration: Key<Duration>,
+}
+
+/// `phase.pipeline`
+#[derive(Clone, Copy, Debug)]
+pub enum Depth {
+    /// `"all"`
+    All,
+    /// A number.
+    Window(i64),
+}
+
+/// `[limits]`
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The limits of the run.
+    pub run: LimitTable,
+    /// `[limits.NAME]`; the place is that of the name.
+    pub phases: Vec<(Written<String>, LimitTable)>,
+}
+
+/// One table of limits.
+#[derive(Clone, Debug)]
+pub struct LimitTable {
+    /// `timeouts`
+    pub timeouts: Key<i64>,
+    /// `errors`
+    pub errors: Key<i64>,
+    /// `lost`
+    pub lost: Key<i64>,
+    /// `mismatched`
+    pub mismatched: Key<i64>,
+    /// `p50`
+    pub p50: Key<Duration>,
+    /// `p90`
+    pub p90: Key<Duration>,
+    /// `p99`
+    pub p99: Key<Duration>,
+    /// `p999`
+    pub p999: Key<Duration>,
+    /// `max`
+    pub max: Key<Duration>,
+}
+
+/// `[sample]`
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// `interval`
+    pub interval: Key<Duration>,
+}
+
+/// The names of phases, given the `name` and `run` of each: a phase without a name is called after what it runs, with a
+/// number from the second on if that is taken.
+pub fn phase_names(phases: &[(Option<&str>, Option<&str>)]) -> Vec<String> {
+    let mut taken: Vec<String> = phases.iter().filter_map(|(name, _)| name.map(str::to_owned)).collect();
+    let mut names = Vec::with_capacity(phases.len());
+    for (name, run) in phases {
+        names.push(match name {
+            Some(name) => (*name).to_owned(),
+            None => {
+                let run = run.unwrap_or("phase");
+                let free = std::iter::once(run.to_owned())
+                    .chain((2..).map(|number| format!("{run}-{number}")))
+                    .find(|candidate| !taken.contains(candidate))
+                    .unwrap_or_default();
+                taken.push(free.clone());
+                free
+            }
+        });
+    }
+    names
+}
