@@ -59,7 +59,7 @@ pub struct RunArgs {
     pub out: PathBuf,
     /// Write the result as JSON there too; `-` is stdout, in place of the summary
     #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
+    pub json: Option<String>,
     /// Print the result only: no progress, no notes
     #[arg(long, short)]
     pub quiet: bool,

@@ -1,5 +1,7 @@
 //! keyswarm: a verifying load generator for Redis-compatible servers.
 
+mod app;
+mod cli;
 mod client;
 mod dataset;
 mod driver;
@@ -12,4 +14,12 @@ mod target;
 mod verdict;
 mod wire;
 
-fn main() {}
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use app::Exit;
+
+fn main() -> ExitCode {
+    // A panic has printed itself; what remains is to say that it is a bug and not a verdict.
+    catch_unwind(AssertUnwindSafe(|| app::main(std::env::args_os()))).unwrap_or(Exit::Bug).into()
+}

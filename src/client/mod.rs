@@ -7,7 +7,7 @@ mod connection;
 mod fleet;
 mod flight;
 mod pass;
-mod progress;
+pub mod progress;
 mod share;
 mod stop;
 mod tally;
@@ -15,5 +15,4 @@ mod worker;
 
 pub use connection::LostConnection;
 pub use fleet::{Fleet, FleetError, PassOrder, PhaseDone};
-pub use progress::{ClientProgress, Snapshot, Window};
 pub use stop::Stop;

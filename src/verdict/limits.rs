@@ -15,6 +15,8 @@ pub enum Cause {
         /// The phase that was under way.
         phase: Option<String>,
     },
+    /// There was no server to load; why.
+    NoTarget(String),
     /// No client was ever admitted.
     NobodyAdmitted {
         /// The most frequent error in words: its kind and stage, and its first text. `None` if every try timed out.

@@ -1,0 +1,41 @@
+//! `keyswarm check`: is the scenario right, and what would it do? No server is touched.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::{Exit, complain};
+use crate::cli::ScenarioArgs;
+use crate::plan::predict::{Room, predict};
+use crate::plan::{self, Plan};
+use crate::report;
+use crate::scenario::Overrides;
+
+/// Runs the command.
+pub fn check(args: &ScenarioArgs) -> Exit {
+    let plan = match load(args) {
+        Ok(plan) => plan,
+        Err(exit) => return exit,
+    };
+    let prediction = predict(&plan, Room::of_this_process());
+    let file = args.scenario.file_name().unwrap_or(args.scenario.as_os_str()).to_string_lossy();
+    let mut stdout = io::stdout().lock();
+    // A reader that has seen enough may close the pipe.
+    let _ = report::check::check(&file, &plan, &prediction, &mut stdout).and_then(|()| stdout.flush());
+    Exit::Pass
+}
+
+/// The plan of a scenario, or its faults on stderr.
+pub fn load(args: &ScenarioArgs) -> Result<Plan, Exit> {
+    let ScenarioArgs { scenario, target, set, seed } = args;
+    let overrides = Overrides { target: target.clone(), seed: *seed, set: set.clone() };
+    plan::load(scenario, &overrides, &plan::Surroundings::of_this_process()).map_err(|faults| {
+        let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        complain(&faults.render(colour, terminal_width()));
+        Exit::Usage
+    })
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub fn terminal_width() -> usize {
+    let (_, columns) = console::Term::stderr().size_checked().or(console::Term::stdout().size_checked()).unwrap_or((0, 100));
+    usize::from(columns)
+}

@@ -1,0 +1,212 @@
+//! The phases of a run, one after the other: admission first, and between two phases nothing may still be on its way.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::counters;
+use super::session::Session;
+use crate::client::{Fleet, FleetError, LostConnection, PassOrder, PhaseDone};
+use crate::dataset::Version;
+use crate::driver::Op;
+use crate::plan::{Phase, Pipeline, Run};
+use crate::record::ClientRecord;
+use crate::report::progress::Update;
+use crate::verdict::{PhaseOutcome, RunOutcome, Warning};
+use crate::wire::fault::Kind;
+use crate::wire::info::Info;
+
+/// How often the server is asked whether it has let go of a lost connection.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The phases of one run.
+pub struct Phases<'a> {
+    session: &'a Session<'a>,
+    fleet: &'a Fleet,
+    /// The version that was written last.
+    version: Version,
+}
+
+impl<'a> Phases<'a> {
+    /// The phases of `session`'s plan, on keys whose newest version is `version` (0: none).
+    pub fn new(session: &'a Session<'a>, fleet: &'a Fleet, version: Version) -> Self {
+        Self { session, fleet, version }
+    }
+
+    /// Goes through them, and adds to `outcome` what each came to. After a stop, the rest is counted as unsent.
+    ///
+    /// # Errors
+    /// A loading thread panicked; what was measured before is in `outcome`.
+    pub async fn run(mut self, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<(), FleetError> {
+        let plan = self.session.plan;
+        let staggered = plan.phases.first().filter(|_| !plan.clients.stagger.is_zero()).and_then(|p| self.order(&p.run));
+        let mut rest = plan.phases.as_slice();
+        match (staggered, rest.split_first()) {
+            (Some(order), Some((first, later))) => {
+                self.announce(1, &first.name, first.run.name());
+                let (admission, done) = self.fleet.admit_and_pass(order).await?;
+                self.session.watch.phase_ended();
+                outcome.phases.push(admitted(admission));
+                self.finish(first, done, outcome, notes).await;
+                rest = later;
+            }
+            _ => {
+                self.announce(0, "connect", "connect");
+                let admission = self.fleet.admit().await?;
+                self.session.watch.phase_ended();
+                outcome.phases.push(admitted(admission));
+            }
+        }
+        if outcome.admission().is_some_and(PhaseOutcome::admitted_nobody) {
+            return Ok(());
+        }
+        let before = plan.phases.len() - rest.len();
+        for (number, phase) in (before + 1..).zip(rest) {
+            self.announce(number, &phase.name, phase.run.name());
+            match self.order(&phase.run) {
+                Some(order) => {
+                    let done = self.fleet.pass(order).await?;
+                    self.session.watch.phase_ended();
+                    self.finish(phase, done, outcome, notes).await;
+                }
+                None => {
+                    outcome.phases.push(self.wait(phase).await);
+                    self.session.watch.phase_ended();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pass of a load phase. Every write phase raises the version.
+    fn order(&mut self, run: &Run) -> Option<PassOrder> {
+        match *run {
+            Run::Write { pipeline } => {
+                self.version += 1;
+                Some(PassOrder { op: Op::Write, version: self.version, pipeline })
+            }
+            Run::Verify { pipeline } => Some(PassOrder { op: Op::Read, version: self.version, pipeline }),
+            Run::Wait { .. } => None,
+        }
+    }
+
+    /// Phase `number` begins; 0 is the admission.
+    fn announce(&self, number: usize, name: &str, run: &'static str) {
+        let plan = self.session.plan;
+        self.session.watch.phase_started(Update::PhaseStarted {
+            name: name.to_owned(),
+            run,
+            phase: number + 1,
+            phases: plan.phases.len() + 1,
+            keys_per_client: plan.dataset.keys(),
+            clients: plan.clients.count,
+        });
+    }
+
+    async fn wait(&self, phase: &Phase) -> PhaseOutcome {
+        let begun = Instant::now();
+        if let Run::Wait { duration } = phase.run {
+            tokio::select! {
+                () = sleep(duration) => {}
+                () = self.session.stop.asked() => {}
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        PhaseOutcome { name: phase.name.clone(), run: phase.run.name(), seconds, ..PhaseOutcome::default() }
+    }
+
+    /// Keeps what a load phase came to, and waits until nothing of it can still arrive.
+    async fn finish(&self, phase: &Phase, done: PhaseDone, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) {
+        let pipeline = phase.run.pipeline();
+        let lost = done.lost;
+        outcome.phases.push(PhaseOutcome {
+            name: phase.name.clone(),
+            run: phase.run.name(),
+            open_loop: pipeline == Some(Pipeline::All),
+            pipeline,
+            seconds: done.took.as_secs_f64(),
+            record: done.recorder,
+            clients: done.clients.into_values().collect(),
+        });
+        if lost.is_empty() {
+            return;
+        }
+        let gone = self.wait_until_gone(&lost).await;
+        if gone.len() < lost.len() && !self.session.stop.is_asked() {
+            notes.push(Warning::Note(format!(
+                "after {}, the server could not be shown to have let go of {} of {} lost connections: \
+                 what they had sent may still be executed",
+                phase.name,
+                lost.len() - gone.len(),
+                lost.len()
+            )));
+        }
+        self.fleet.settle(&gone).await;
+    }
+
+    /// Waits, `timeouts.silence` at most, until the server no longer lists the lost connections. Returns those that are gone.
+    async fn wait_until_gone(&self, lost: &[LostConnection]) -> Vec<LostConnection> {
+        let session = self.session;
+        let deadline = Instant::now() + session.plan.timeouts.silence;
+        let mut gone = Vec::new();
+        while gone.len() < lost.len() && Instant::now() < deadline && !session.stop.is_asked() {
+            match self.look().await {
+                Look::OtherServer => return lost.to_vec(),
+                Look::Listed(ids) => {
+                    let is_gone = |lost: &&LostConnection| lost.server_id.is_some_and(|id| !ids.contains(&id));
+                    gone = lost.iter().filter(is_gone).copied().collect();
+                }
+                Look::Nobody => return gone,
+                Look::NoAnswer => {}
+            }
+            if gone.len() < lost.len() {
+                sleep(ASK_AGAIN).await;
+            }
+        }
+        gone
+    }
+
+    async fn look(&self) -> Look {
+        let session = self.session;
+        let limit = session.plan.timeouts.command;
+        let control = &session.target.control;
+        let info = match control.call(&[b"INFO", b"server"], limit).await {
+            Ok(info) => info,
+            Err(broken) if broken.fault.kind == Kind::Refused => return Look::Nobody,
+            Err(_) => return Look::NoAnswer,
+        };
+        let run_id = info.text().and_then(|info| Info::parse(&info).get("run_id").map(str::to_owned));
+        if run_id.is_some() && session.target.facts.run_id.is_some() && run_id != session.target.facts.run_id {
+            return Look::OtherServer;
+        }
+        match counters::clients(control, limit).await {
+            Some(list) => Look::Listed(list.iter().filter_map(|line| counters::id_of(line)).collect()),
+            None => Look::NoAnswer,
+        }
+    }
+}
+
+/// What a look at the server's connections shows.
+enum Look {
+    /// These are there.
+    Listed(HashSet<u64>),
+    /// Another process answers: the connections ended with the old one.
+    OtherServer,
+    /// Nobody listens.
+    Nobody,
+    /// It did not tell.
+    NoAnswer,
+}
+
+fn admitted(done: PhaseDone) -> PhaseOutcome {
+    let clients: Vec<ClientRecord> = done.clients.into_values().collect();
+    PhaseOutcome {
+        name: "connect".to_owned(),
+        run: "connect",
+        seconds: done.took.as_secs_f64(),
+        record: done.recorder,
+        clients,
+        ..PhaseOutcome::default()
+    }
+}

@@ -1,0 +1,343 @@
+//! `keyswarm run`: from the command line to a verdict. Whatever breaks on the way, what was measured is written.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::session::{Ran, Session};
+use super::watch::{Watch, Watched};
+use super::{Exit, check, complain, counters};
+use crate::cli::RunArgs;
+use crate::client::{FleetError, Stop};
+use crate::plan::{self, Cleanup, Flush, Plan, predict};
+use crate::report::progress::{Mode, Title};
+use crate::report::result::Document;
+use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
+use crate::target::{self, Target};
+use crate::verdict::{self, Environment, Generator, Outcome, Reason, ServerSide, Verdict, Warning};
+
+/// Flushing may take the server so long: it frees a million keys in about half a second.
+const FLUSH_WITHIN: Duration = Duration::from_secs(300);
+/// Reading the server's settings.
+const SETTINGS_WITHIN: Duration = Duration::from_secs(5);
+/// One batch of a clean-up.
+const UNLINK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs the command.
+pub fn run(args: RunArgs) -> Exit {
+    let plan = match check::load(&args.scenario) {
+        Ok(plan) => plan,
+        Err(exit) => return exit,
+    };
+    let prepared = raise_file_limit(&plan).and_then(|()| open_json(&args));
+    let json = match prepared {
+        Ok(json) => json,
+        Err(what) => {
+            complain(&what);
+            return Exit::Usage;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("the system gives no event loop: {error}"));
+            return Exit::Bug;
+        }
+    };
+    let stop = Stop::default();
+    let command = Command { args, plan, stop: stop.clone(), started: SystemTime::now() };
+    let exit = runtime.block_on(async move {
+        tokio::select! {
+            exit = command.run(json) => exit,
+            () = second_signal(&stop) => Exit::Interrupted,
+        }
+    });
+    // A name look-up may still block a thread of the pool; it ends with the process.
+    runtime.shutdown_background();
+    exit
+}
+
+/// Asks to stop at the first Ctrl-C or SIGTERM; returns at the second.
+async fn second_signal(stop: &Stop) {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return std::future::pending().await };
+    for _ in 0..2 {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        stop.ask();
+    }
+}
+
+/// Every connection needs a file descriptor.
+fn raise_file_limit(plan: &Plan) -> Result<(), String> {
+    let needed = predict::files_needed(plan);
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) if limit >= needed => Ok(()),
+        Ok(limit) => Err(format!(
+            "{} connections need {needed} file descriptors, and this process may have {limit}\n  \
+             help: raise the hard limit (`ulimit -Hn`), or lower clients.count or clients.connections",
+            plan.clients.connections_in_all()
+        )),
+        // Without a limit to read, the system decides when a socket is opened, and that is counted.
+        Err(_) => Ok(()),
+    }
+}
+
+fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
+    args.json.as_ref().map(|place| JsonOutput::open(place)).transpose().map_err(|error| explain(&error))
+}
+
+/// An error with its cause and its mend.
+fn explain(error: &FolderError) -> String {
+    let mut text = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        text.push_str(&format!(": {source}"));
+    }
+    if let Some(help) = miette::Diagnostic::help(error) {
+        text.push_str(&format!("\n  help: {help}"));
+    }
+    text
+}
+
+struct Command {
+    args: RunArgs,
+    plan: Plan,
+    stop: Stop,
+    started: SystemTime,
+}
+
+/// What was measured, before it is judged.
+struct Measured {
+    outcome: Outcome,
+    /// Why no server could be loaded.
+    unreachable: Option<String>,
+    /// A bug that cut the run short.
+    bug: Option<FleetError>,
+}
+
+impl Command {
+    async fn run(self, json: Option<JsonOutput>) -> Exit {
+        let prepared = tokio::select! {
+            prepared = Target::prepare(&self.plan.target, &self.plan.timeouts) => Some(prepared),
+            () = self.stop.asked() => None,
+        };
+        let target = match prepared {
+            Some(Ok(target)) => target,
+            Some(Err(error)) if error.is_usage() => {
+                complain(&error.to_string());
+                return Exit::Usage;
+            }
+            Some(Err(error)) => return self.without_target(Some(error.to_string()), json),
+            None => return self.without_target(None, json),
+        };
+        if let Err(guarded) = self.guard(&target) {
+            complain(&guarded.to_string());
+            return Exit::Usage;
+        }
+        let folder = match self.folder() {
+            Ok(folder) => folder,
+            Err(error) => {
+                complain(&explain(&error));
+                return Exit::Usage;
+            }
+        };
+        let measured = self.measure(&target, &folder).await;
+        let exit = self.conclude(measured, &folder, json);
+        target.stop().await;
+        exit
+    }
+
+    /// Nothing is flushed or overwritten that could be somebody's, unless the user says so.
+    fn guard(&self, target: &Target) -> Result<(), target::Guarded> {
+        let (spawned, dbsize) = (target.spawned(), target.facts.dbsize);
+        if self.plan.target.flush == Flush::Before || self.plan.repeat > 1 {
+            target::may_flush(spawned, dbsize, self.args.allow_flush)?;
+        }
+        // A database that is emptied first holds nobody's keys.
+        if self.plan.target.flush == Flush::Before {
+            return Ok(());
+        }
+        target::may_write(spawned, dbsize, &self.plan.dataset, self.args.allow_overwrite)
+    }
+
+    fn folder(&self) -> Result<ResultFolder, FolderError> {
+        let folder = ResultFolder::create(&self.args.out, &self.plan.name, self.started)?;
+        folder.write_scenario(&self.plan.resolved)?;
+        Ok(folder)
+    }
+
+    async fn measure(&self, target: &Target, folder: &ResultFolder) -> Measured {
+        let mut measured = Measured { outcome: self.outcome(Some(target)), unreachable: None, bug: None };
+        measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
+        let watch = Watch::start(
+            &target.control,
+            target.endpoint.db,
+            target.local_pid(),
+            self.plan.sample_interval,
+            &folder.file("timeline.jsonl"),
+            self.title(target),
+            self.progress_mode(),
+        );
+        let watch = match watch {
+            Ok(watch) => watch,
+            Err(error) => {
+                measured.unreachable = Some(format!("cannot write the time line: {error}"));
+                return measured;
+            }
+        };
+        self.repeats(target, &watch, &mut measured).await;
+        let Watched { outcome, timeline_lost } = watch.finish().await;
+        measured.outcome.interrupted = self.stop.is_asked();
+        measured.outcome.generator = Generator::of(&outcome.peaks);
+        measured.outcome.server = measured.outcome.server.watched(&outcome.peaks);
+        let notes = &mut measured.outcome.notes;
+        notes.extend(outcome.warnings.iter().map(|warning| Warning::Note(warning.to_string())));
+        notes.extend(timeline_lost.map(|why| Warning::Note(format!("timeline.jsonl is not whole: {why}"))));
+        if self.plan.target.cleanup == Cleanup::Unlink && !target.spawned() {
+            let removed = target::unlink(&target.control, &self.plan.dataset, UNLINK_WITHIN).await;
+            notes.push(Warning::Note(match removed {
+                Ok(keys) => format!("clean-up removed {} keys", format::count(keys)),
+                Err(broken) => format!("clean-up was cut short: {broken}"),
+            }));
+        }
+        measured
+    }
+
+    async fn repeats(&self, target: &Target, watch: &Watch, measured: &mut Measured) {
+        let dataset = Arc::new(self.plan.dataset.clone());
+        for repeat in 1..=self.plan.repeat {
+            if repeat > 1 || self.plan.target.flush == Flush::Before {
+                let flushed = tokio::select! {
+                    flushed = target::flush(&target.control, FLUSH_WITHIN) => flushed,
+                    () = self.stop.asked() => return,
+                };
+                if let Err(broken) = flushed {
+                    measured.unreachable = Some(format!("the database could not be emptied: {broken}"));
+                    return;
+                }
+            }
+            let (dataset, stop) = (Arc::clone(&dataset), self.stop.clone());
+            let session = Session { plan: &self.plan, target, dataset, stop, watch };
+            let Ran { outcome, notes, broken } = session.run(repeat).await;
+            measured.outcome.runs.push(outcome);
+            measured.outcome.notes.extend(notes);
+            measured.bug = broken;
+            if measured.bug.is_some() || self.stop.is_asked() {
+                return;
+            }
+        }
+    }
+
+    fn outcome(&self, target: Option<&Target>) -> Outcome {
+        let facts = target.map(|target| &target.facts);
+        Outcome {
+            started: self.started,
+            interrupted: self.stop.is_asked(),
+            runs: Vec::new(),
+            generator: Generator::default(),
+            server: ServerSide {
+                name: facts.map(|facts| facts.server.clone()),
+                version: facts.and_then(|facts| facts.version.clone()),
+                address: target.map(|target| target.dialer.address().to_owned()).unwrap_or_default(),
+                spawned: target.is_some_and(Target::spawned),
+                ..ServerSide::default()
+            },
+            environment: Environment::read(),
+            notes: facts.into_iter().flat_map(|f| &f.warnings).map(|note| Warning::Note(note.clone())).collect(),
+        }
+    }
+
+    fn title(&self, target: &Target) -> Title {
+        let Plan { name, clients, dataset, phases, .. } = &self.plan;
+        let pipeline = phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |pipeline| {
+            match pipeline {
+                plan::Pipeline::Window(window) => format!(", pipeline {window}"),
+                plan::Pipeline::All => ", all at once".to_owned(),
+            }
+        });
+        let load = format!(
+            "{} × {} keys  {} ×{}{pipeline}",
+            clients.count,
+            format::count(dataset.keys()),
+            clients.driver.name(),
+            clients.connections
+        );
+        Title { scenario: name.clone(), load, target: target.describe() }
+    }
+
+    fn progress_mode(&self) -> Mode {
+        if self.args.no_progress && !self.args.quiet {
+            Mode::Lines(Box::new(io::stderr()))
+        } else {
+            Mode::detect(self.args.quiet)
+        }
+    }
+
+    /// There was no server to load: still a result, since `--json` promises one.
+    fn without_target(&self, why: Option<String>, json: Option<JsonOutput>) -> Exit {
+        let mut outcome = self.outcome(None);
+        outcome.interrupted = why.is_none();
+        let measured = Measured { outcome, unreachable: why, bug: None };
+        match self.folder() {
+            Ok(folder) => self.conclude(measured, &folder, json),
+            Err(error) => {
+                complain(&explain(&error));
+                Exit::Usage
+            }
+        }
+    }
+
+    /// Judges, writes and shows what was measured, and chooses the exit code.
+    fn conclude(&self, measured: Measured, folder: &ResultFolder, json: Option<JsonOutput>) -> Exit {
+        let Measured { outcome, unreachable, bug } = measured;
+        let mut judgement = verdict::judge(&self.plan, &outcome);
+        if let Some(why) = &unreachable
+            && !outcome.interrupted
+        {
+            judgement.verdict = Verdict::Fail;
+            judgement.reasons.insert(0, Reason { run: None, cause: verdict::Cause::NoTarget(why.clone()) });
+        }
+        let document = report::document(&self.plan, &outcome, &judgement);
+        let mut written = folder.write_result(&document);
+        let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
+        if let Some(json) = json {
+            written = written.and(json.write(&document, &mut io::stdout().lock()));
+        }
+        if !on_stdout {
+            show(&document, folder);
+        }
+        if let Err(error) = &written {
+            complain(&explain(error));
+        }
+        if let Some(why) = &unreachable {
+            complain(why);
+        }
+        if let Some(bug) = bug {
+            complain(&format!("a bug in keyswarm: {bug}"));
+            return Exit::Bug;
+        }
+        match judgement.verdict {
+            Verdict::Interrupted => Exit::Interrupted,
+            _ if unreachable.is_some() || judgement.nobody_admitted => Exit::Unreachable,
+            Verdict::Fail => Exit::Fail,
+            Verdict::Invalid => Exit::Invalid,
+            Verdict::Pass => Exit::Pass,
+        }
+    }
+}
+
+/// Prints the summary.
+fn show(document: &Document, folder: &ResultFolder) {
+    let stdout = io::stdout();
+    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let look = Look { width: check::terminal_width(), colour };
+    let files = folder.files();
+    // A reader that has seen enough may close the pipe; the result is in the folder.
+    let mut stdout = stdout.lock();
+    let _ = report::write_summary(document, Some((folder.path(), &files)), look, &mut stdout)
+        .and_then(|()| stdout.flush());
+}

@@ -1,0 +1,98 @@
+//! One run of the scenario on a prepared target: look at the store, admit the clients, go through the phases, count again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::counters;
+use super::passes::Phases;
+use super::watch::Watch;
+use crate::client::{Fleet, FleetError, Stop};
+use crate::dataset::{Dataset, Version};
+use crate::driver::Connector;
+use crate::plan::{Plan, Run};
+use crate::record::Base;
+use crate::target::{self, Target};
+use crate::verdict::{RunOutcome, Warning};
+
+/// The server's counters are waited for so long at least, since after a hard load it may be slow to answer.
+const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// What runs share.
+pub struct Session<'a> {
+    /// What to do.
+    pub plan: &'a Plan,
+    /// To which server.
+    pub target: &'a Target,
+    /// The plan's data.
+    pub dataset: Arc<Dataset>,
+    /// Asks to stop.
+    pub stop: Stop,
+    /// Everything that watches.
+    pub watch: &'a Watch,
+}
+
+/// What a run came to. If a bug cut it short, what was measured before is still there.
+pub struct Ran {
+    /// What was measured.
+    pub outcome: RunOutcome,
+    /// What was noticed on the way.
+    pub notes: Vec<Warning>,
+    /// Why it was cut short, if it was.
+    pub broken: Option<FleetError>,
+}
+
+impl Session<'_> {
+    /// Runs the scenario once, as repeat `repeat` (from 1).
+    pub async fn run(&self, repeat: u32) -> Ran {
+        let mut notes = Vec::new();
+        let base = self.base(&mut notes).await;
+        let db = self.target.endpoint.db;
+        let limit = self.plan.timeouts.command.max(COUNTERS_WITHIN);
+        let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
+        outcome.server_before = counters::read(&self.target.control, db, limit).await;
+        let own_before = self.target.control.connections_opened();
+        let broken = self.load(base, &mut outcome, &mut notes).await.err();
+        outcome.server_after = counters::read(&self.target.control, db, limit).await;
+        outcome.own_connections = self.target.control.connections_opened() - own_before;
+        Ran { outcome, notes, broken }
+    }
+
+    async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<(), FleetError> {
+        let Plan { clients, timeouts, .. } = self.plan;
+        let Target { dialer, endpoint, .. } = self.target;
+        let dataset = Arc::clone(&self.dataset);
+        let connector = Connector::new(clients.driver, dialer.clone(), endpoint.clone(), *timeouts, dataset);
+        let fleet = Fleet::launch(clients, *timeouts, &connector, base, self.watch.snapshots(), &self.stop).await?;
+        self.watch.threads(fleet.thread_ids());
+        let version = match base {
+            Base::Empty => 0,
+            Base::Existing(version) => version,
+        };
+        Phases::new(self, &fleet, version).run(outcome, notes).await
+    }
+
+    /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
+    async fn base(&self, notes: &mut Vec<Warning>) -> Base {
+        let limit = self.plan.timeouts.command.max(COUNTERS_WITHIN);
+        let control = &self.target.control;
+        let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
+        match target::probe(control, &self.dataset, limit).await {
+            Ok(probe) => {
+                if !writes && probe.common().is_none() && probe.existing > 0 {
+                    let versions: Vec<String> = probe.versions.iter().map(Version::to_string).collect();
+                    notes.push(Warning::Note(format!(
+                        "the keys of an earlier run are there in several versions ({}); the newest is expected",
+                        versions.join(", ")
+                    )));
+                }
+                probe.base().map_or(Base::Empty, Base::Existing)
+            }
+            Err(broken) => {
+                notes.push(Warning::Note(format!(
+                    "could not look for keys of an earlier run ({broken}); the run assumes that there are none"
+                )));
+                Base::Empty
+            }
+        }
+    }
+}
