@@ -158,7 +158,10 @@ fn clients(clients: &scenario::Clients, allowed: &[usize], judge: &mut Judge<'_>
         && cores.len() > resolved.threads as usize
     {
         let (cores, threads) = (cores.len(), resolved.threads);
-        judge.fault(span, format!("{cores} cores for `threads` = {threads}: each thread runs on one core; raise `threads`"));
+        judge.fault(
+            span,
+            format!("{cores} cores for `threads` = {threads}: each thread runs on one core; raise `threads`"),
+        );
     }
     (resolved, wish)
 }

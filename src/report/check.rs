@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{Prediction, over_tcp};
 use crate::plan::{Cleanup, Clients, Flush, LimitSet, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn};
-use crate::scenario::units::{duration_shown, lines, number_shown, size_shown};
+use crate::scenario::units::{duration_shown, lines, number_shown, size_shown, size_text};
 
 /// Columns in all, and of the labels on the left.
 const WIDTH: usize = 80;
@@ -64,7 +64,7 @@ fn spawned(spawn: &Spawn) -> String {
     let mut text = format!("{}, started for this run", spawn.program);
     text.push_str(&on_cores(spawn.cpus.as_deref()));
     if let Some(bytes) = spawn.maxmemory {
-        text.push_str(&format!(", maxmemory {}", size_shown(bytes)));
+        text.push_str(&format!(", maxmemory {}", size_text(bytes)));
     }
     if let Some(most) = spawn.maxclients {
         text.push_str(&format!(", maxclients {}", number_shown(most.into())));
@@ -114,12 +114,12 @@ fn data(dataset: &Dataset, prediction: &Prediction) -> [String; 2] {
         ValuePattern::Uuid => "uuid".to_owned(),
         ValuePattern::Template(template) => template.source().to_owned(),
         ValuePattern::Bytes { sizes, alphabet } if sizes.smallest() == sizes.largest() => {
-            format!("{} {}", size_shown(sizes.largest() as u64), alphabet.name())
+            format!("{} {}", size_text(sizes.largest() as u64), alphabet.name())
         }
         ValuePattern::Bytes { sizes, alphabet } => format!(
             "{} to {} {}, {} on average",
-            size_shown(sizes.smallest() as u64),
-            size_shown(sizes.largest() as u64),
+            size_text(sizes.smallest() as u64),
+            size_text(sizes.largest() as u64),
             alphabet.name(),
             size_shown(sizes.mean() as u64)
         ),
@@ -190,12 +190,12 @@ fn limit_set(set: &LimitSet) -> Option<String> {
 }
 
 fn sockets(plan: &Plan, prediction: &Prediction) -> String {
-    let mut text = format!(
-        "{} (two are keyswarm's own), {} of {} file descriptors",
-        number_shown(prediction.sockets),
-        number_shown(prediction.files),
-        number_shown(prediction.room.files)
-    );
+    let room = match prediction.room.files {
+        u64::MAX => "any number of".to_owned(),
+        files => number_shown(files),
+    };
+    let (sockets, files) = (number_shown(prediction.sockets), number_shown(prediction.files));
+    let mut text = format!("{sockets}, two of them keyswarm's own; {files} of {room} fds");
     if let Some(ports) = prediction.room.ports.filter(|_| over_tcp(plan)) {
         text.push_str(&format!(", {} ports", number_shown(ports)));
     }
@@ -209,7 +209,7 @@ fn longest(plan: &Plan, prediction: &Prediction) -> String {
         text.push_str(&format!(" ({} until the last client has)", duration_shown(prediction.longest_connect)));
     }
     text.push_str(&format!(
-        ", {} per request; given up after {} without a byte",
+        ", {} per request, {} without a byte",
         duration_shown(timeouts.command),
         duration_shown(timeouts.silence)
     ));

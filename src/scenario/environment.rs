@@ -50,7 +50,8 @@ pub fn fill(raw: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Filled
                 (Some(value), _) => filled.text.push_str(&value),
                 (None, Some(default)) => filled.text.push_str(default),
                 (None, None) => {
-                    let what = format!("`{name}` is not set in the environment; set it, or write `${{{name}:-default}}`");
+                    let what =
+                        format!("`{name}` is not set in the environment; set it, or write `${{{name}:-default}}`");
                     return fail(end + 3, what);
                 }
             }

@@ -65,7 +65,8 @@ impl Faults {
         let mut out = String::new();
         if !file.is_empty() {
             let text = self.sources.file_text().to_owned();
-            Report::new(&format!("in {}", self.sources.name), &self.sources.name, text, &[0], &file, width).render(color, width, &mut out);
+            Report::new(&format!("in {}", self.sources.name), &self.sources.name, text, &[0], &file, width)
+                .render(color, width, &mut out);
         }
         if !flags.is_empty() {
             let (text, starts) = self.sources.flags_text();
@@ -156,6 +157,7 @@ impl Diagnostic for Report {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        (!self.labels.is_empty()).then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
+        (!self.labels.is_empty())
+            .then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
     }
 }

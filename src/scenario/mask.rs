@@ -130,7 +130,7 @@ mod tests {
     fn passwords_are_covered_at_their_own_length() {
         for (text, shown) in [
             (r#"url = "redis://user:hunter2@host:6379/0""#, r#"url = "redis://user:*******@host:6379/0""#),
-            (r#"url = "redis://:p@ss/w:d@host" # x@y"#, r#"url = "redis://:*********@host" # x@y"#),
+            (r#"url = "redis://:p@ss/w:d@host" # x@y"#, r#"url = "redis://:********@host" # x@y"#),
             (r#"url = 'redis://u:it"s@h'"#, r#"url = 'redis://u:****@h'"#),
             (r#"url = "redis://host:6379/0""#, r#"url = "redis://host:6379/0""#),
             (r#"url = "redis://u:${PW}@h""#, r#"url = "redis://u:${PW}@h""#),

@@ -5,8 +5,8 @@ use super::section::{self, Section, Trouble, array, integer, text, wrong};
 use super::source::Written;
 use super::tree::{Content, Node, Table};
 use super::written::{
-    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, Spawn, Target,
-    Timeouts, Tls, Value,
+    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, SizeWeight, Spawn,
+    Target, Timeouts, Tls, Value,
 };
 
 /// Reads the whole file. `stem`, `folder` and `notes` are the caller's to fill in.
@@ -49,11 +49,7 @@ fn target(node: Option<&Node>, faults: &mut Faults) -> Target {
 }
 
 /// Asks `section` for a table and reads it.
-fn table<T>(
-    section: &mut Section<'_, '_>,
-    name: &'static str,
-    read: fn(&Node, &mut Faults) -> T,
-) -> Key<T> {
+fn table<T>(section: &mut Section<'_, '_>, name: &'static str, read: fn(&Node, &mut Faults) -> T) -> Key<T> {
     let key = section.key(name, |node| match node.content {
         Content::Table(_) => Ok(node),
         _ => Err(wrong(node, &format!("a table, `{name} = {{ … }}`,"))),
@@ -163,12 +159,12 @@ fn generated(node: &Node, faults: &mut Faults) -> GeneratedValue {
 }
 
 /// `["100B", 9]`
-fn weighted(node: &Node) -> Result<(Written<u64>, Written<i64>), Trouble> {
+fn weighted(node: &Node) -> Result<SizeWeight, Trouble> {
     match &node.content {
-        Content::Array(pair) if pair.len() == 2 => Ok((
-            Written::new(section::size(&pair[0])?, pair[0].span),
-            Written::new(integer(&pair[1])?, pair[1].span),
-        )),
+        Content::Array(pair) if pair.len() == 2 => Ok(SizeWeight {
+            size: Written::new(section::size(&pair[0])?, pair[0].span),
+            weight: Written::new(integer(&pair[1])?, pair[1].span),
+        }),
         _ => Err(wrong(node, "a size and its weight, such as `[\"100B\", 9]`,")),
     }
 }

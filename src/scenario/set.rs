@@ -51,7 +51,8 @@ fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
     let raw = format!("v={typed}");
     if let Ok(document) = Document::parse(raw.as_str())
         && let [(_, item @ Item::Value(_))] = document.iter().collect::<Vec<_>>()[..]
-        && let Some(node) = (Planter { raw: &raw, source, shift: begins - 2 }).item(item, Span::new(source, begins..begins))
+        && let Some(node) =
+            (Planter { raw: &raw, source, shift: begins - 2 }).item(item, Span::new(source, begins..begins))
     {
         return node;
     }

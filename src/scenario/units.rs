@@ -113,14 +113,22 @@ mod tests {
         for text in ["", "5", "s", "5x", "-5s", "5s ago", "99999999h"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
-        for (text, bytes) in [("36B", 36), ("100kB", 100_000), ("1MiB", 1 << 20), ("4GB", 4_000_000_000), ("1.5kB", 1500)] {
+        for (text, bytes) in
+            [("36B", 36), ("100kB", 100_000), ("1MiB", 1 << 20), ("4GB", 4_000_000_000), ("1.5kB", 1500)]
+        {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
         for text in ["", "5", "kB", "5x", "-5B", "99999EB"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
-        assert_eq!((duration_shown(Duration::from_secs(90)), size_shown(1_900_000_000)), ("1 m 30 s".into(), "1.9 GB".into()));
-        assert_eq!((number_shown(7), number_shown(1000), number_shown(10_000_000)), ("7".into(), "1,000".into(), "10,000,000".into()));
+        assert_eq!(
+            (duration_shown(Duration::from_secs(90)), size_shown(1_900_000_000)),
+            ("1 m 30 s".into(), "1.9 GB".into())
+        );
+        assert_eq!(
+            (number_shown(7), number_shown(1000), number_shown(10_000_000)),
+            ("7".into(), "1,000".into(), "10,000,000".into())
+        );
     }
 
     proptest! {

@@ -84,8 +84,8 @@ impl fmt::Debug for Text {
     }
 }
 
-/// The whole file, with the flags laid over it. What each key means is said in the README and in DESIGN's words; what
-/// it may be, in `plan::resolve`.
+/// The whole file, with the flags laid over it. What the keys mean, and what they may be, is the matter of
+/// `plan::resolve`.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The file's name without folder and extension.
@@ -246,9 +246,18 @@ pub struct GeneratedValue {
     /// `size`, in bytes
     pub size: Key<u64>,
     /// `sizes`: bytes and weights
-    pub sizes: Key<Vec<Written<(Written<u64>, Written<i64>)>>>,
+    pub sizes: Key<Vec<Written<SizeWeight>>>,
     /// `alphabet`
     pub alphabet: Key<Text>,
+}
+
+/// `["100B", 9]`
+#[derive(Clone, Copy, Debug)]
+pub struct SizeWeight {
+    /// In bytes.
+    pub size: Written<u64>,
+    /// How often, against the others.
+    pub weight: Written<i64>,
 }
 
 /// One `[[phase]]`

@@ -3,7 +3,7 @@
 use super::super::Clients;
 use super::judge::Judge;
 use crate::dataset::{Alphabet, Dataset, KeyPattern, Order, Sizes, Template, ValuePattern};
-use crate::scenario::{self, GeneratedValue, Key, Span, Text, Value, Written};
+use crate::scenario::{self, GeneratedValue, Key, SizeWeight, Span, Text, Value, Written};
 
 /// The default of `keys`.
 const KEYS: u64 = 1_000_000;
@@ -25,11 +25,13 @@ pub fn dataset(dataset: &scenario::Dataset, seed: u64, clients: &Clients, judge:
     let key_pattern = match key.written() {
         None => Some(KeyPattern::Uuid),
         Some(written) if written.value.value == "uuid" => Some(KeyPattern::Uuid),
-        Some(written) => template(written, judge).inspect(|template| {
-            if let Some(what) = template.ambiguity(clients.count, count, start) {
-                judge.fault(written.span, format!("it does not tell keys apart: {what}"));
-            }
-        }).map(KeyPattern::Template),
+        Some(written) => template(written, judge)
+            .inspect(|template| {
+                if let Some(what) = template.ambiguity(clients.count, count, start) {
+                    judge.fault(written.span, format!("it does not tell keys apart: {what}"));
+                }
+            })
+            .map(KeyPattern::Template),
     };
     let value_pattern = value_pattern(value, judge);
     Some(Dataset::new(seed, clients.count, count, start, key_pattern?, value_pattern?, order))
@@ -61,9 +63,7 @@ fn value_pattern(value: &Key<Value>, judge: &mut Judge<'_>) -> Option<ValuePatte
     let Some(written) = value.written() else { return Some(ValuePattern::Uuid) };
     match &written.value {
         Value::Text(text) if text.value == "uuid" => Some(ValuePattern::Uuid),
-        Value::Text(text) => {
-            template(&Written::new(text.clone(), written.span), judge).map(ValuePattern::Template)
-        }
+        Value::Text(text) => template(&Written::new(text.clone(), written.span), judge).map(ValuePattern::Template),
         Value::Generated(generated) => bytes(generated, written.span, judge),
     }
 }
@@ -99,13 +99,10 @@ fn length(size: &Written<u64>, judge: &mut Judge<'_>) -> Option<usize> {
     None
 }
 
-fn weighted(
-    sizes: &Written<Vec<Written<(Written<u64>, Written<i64>)>>>,
-    judge: &mut Judge<'_>,
-) -> Option<Sizes> {
+fn weighted(sizes: &Written<Vec<Written<SizeWeight>>>, judge: &mut Judge<'_>) -> Option<Sizes> {
     let mut weights = Vec::with_capacity(sizes.value.len());
     for pair in &sizes.value {
-        let (size, weight) = &pair.value;
+        let SizeWeight { size, weight } = &pair.value;
         let length = length(size, judge);
         match u32::try_from(weight.value) {
             Ok(weight) if weight > 0 => weights.extend(length.map(|length| (length, weight))),

@@ -81,14 +81,7 @@ impl<'f> Judge<'f> {
     }
 
     /// One of `words`; `default` if it is absent. Words `later` belong to a later version.
-    pub fn word<T: Copy>(
-        &mut self,
-        key: &Key<Text>,
-        noun: &str,
-        default: T,
-        words: &[(&str, T)],
-        later: &[&str],
-    ) -> T {
+    pub fn word<T: Copy>(&mut self, key: &Key<Text>, noun: &str, default: T, words: &[(&str, T)], later: &[&str]) -> T {
         let Some(written) = key.written() else { return default };
         let text = written.value.value.as_str();
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {

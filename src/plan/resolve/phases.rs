@@ -68,7 +68,8 @@ fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
         return Run::Wait { duration: judge.above_zero(duration, Duration::from_secs(1)) };
     }
     if let (Some(span), true) = (duration.span(), known) {
-        let what = "not available in this version: a write or verify phase passes over its keys once; only a wait has one";
+        let what =
+            "not available in this version: a write or verify phase passes over its keys once; only a wait has one";
         judge.fault(span, what);
     }
     let pipeline = depth(pipeline, judge);
@@ -93,7 +94,10 @@ fn depth(pipeline: &Key<Depth>, judge: &mut Judge<'_>) -> Pipeline {
 pub fn versions_fit(phases: &[Phase], repeat: Option<Span>, runs: u32, judge: &mut Judge<'_>) {
     let writes = phases.iter().filter(|phase| matches!(phase.run, Run::Write { .. })).count() as u64;
     if writes * u64::from(runs) > u64::from(Version::MAX) {
-        judge.fault_near(repeat, format!("a key has at most {} versions; lower `repeat` or the write phases", Version::MAX));
+        judge.fault_near(
+            repeat,
+            format!("a key has at most {} versions; lower `repeat` or the write phases", Version::MAX),
+        );
     }
 }
 
@@ -107,7 +111,9 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
     let latencies = [run.p50, run.p90, run.p99, run.p999, run.max];
     if latencies.into_iter().flatten().any(|limit| limit > timeouts.command) {
         let command = duration_text(timeouts.command);
-        judge.advise(format!("a latency limit above timeouts.command ({command}) is broken by no request: it times out first"));
+        judge.advise(format!(
+            "a latency limit above timeouts.command ({command}) is broken by no request: it times out first"
+        ));
     }
     let mut named = Vec::new();
     for (name, table) in &limits.phases {

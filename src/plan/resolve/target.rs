@@ -13,7 +13,7 @@ const LEAST_MEMORY: u64 = 2_000_000;
 
 /// Settings that keyswarm makes itself, with what to write instead. A password among them would also show in the process
 /// list.
-const OURS: [(&str, &str); 12] = [
+const OURS: [(&str, &str); 15] = [
     ("port", "keyswarm chooses a free port"),
     ("tls-port", "keyswarm chooses a free port"),
     ("bind", "keyswarm binds the server to this host"),
@@ -23,22 +23,25 @@ const OURS: [(&str, &str); 12] = [
     ("supervised", "keyswarm starts and stops the server"),
     ("pidfile", "keyswarm starts and stops the server"),
     ("requirepass", "write `password = \"…\"` in `spawn`"),
+    ("masterauth", "a password in `args` would show in the process list"),
+    ("tls-key-file-pass", "a password in `args` would show in the process list"),
+    ("user", "a password in `args` would show in the process list"),
     ("maxmemory", "write `maxmemory = \"…\"` in `spawn`"),
     ("maxclients", "write `maxclients = …` in `spawn`"),
     ("tcp-backlog", "write `tcp_backlog = …` in `spawn`"),
 ];
 
 /// The server, if it can be told, and the cores that it should run on.
-pub fn server(
-    target: &Target,
-    folder: &Path,
-    allowed: &[usize],
-    judge: &mut Judge<'_>,
-) -> (Option<Server>, Wish) {
+pub fn server(target: &Target, folder: &Path, allowed: &[usize], judge: &mut Judge<'_>) -> (Option<Server>, Wish) {
     let Target { span, url, spawn, tls, protocol, flush: _, cleanup: _ } = target;
-    let protocol = match judge.number(protocol, 2, 2..=3u32) {
-        3 => Protocol::Resp3,
-        _ => Protocol::Resp2,
+    let protocol = match protocol.written() {
+        None => Protocol::Resp2,
+        Some(Written { value: 2, .. }) => Protocol::Resp2,
+        Some(Written { value: 3, .. }) => Protocol::Resp3,
+        Some(written) => {
+            judge.fault(written.span, "the protocol is 2 (RESP2) or 3 (RESP3)");
+            Protocol::Resp2
+        }
     };
     if let (Some(url), Some(spawn)) = (url.span(), spawn.span()) {
         const BOTH: &str = "`url` and `spawn` both name a server; leave one of them away";
@@ -46,7 +49,8 @@ pub fn server(
         judge.fault(url.max(spawn), BOTH);
     }
     if url.is_absent() && spawn.is_absent() {
-        let what = "no server to load: write `url = \"redis://HOST:PORT\"` or `spawn = {}` in [target], or use --target";
+        let what =
+            "no server to load: write `url = \"redis://HOST:PORT\"` or `spawn = {}` in [target], or use --target";
         judge.fault_near(*span, what);
     }
     let endpoint = url.written().and_then(|url| endpoint(url, protocol, judge));
@@ -74,7 +78,9 @@ pub fn before_and_after(target: &Target, judge: &mut Judge<'_>) -> (Flush, Clean
     let flush = judge.word(&target.flush, "`flush`", Flush::Never, &flush_words, &[]);
     let cleanup = judge.word(&target.cleanup, "`cleanup`", Cleanup::Keep, &cleanup_words, &[]);
     if target.spawn.written().is_some() && (flush, cleanup) != (Flush::Never, Cleanup::Keep) {
-        judge.advise("a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only");
+        judge.advise(
+            "a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only",
+        );
     }
     (flush, cleanup)
 }
@@ -124,7 +130,10 @@ fn file(key: &Key<Text>, folder: &Path, judge: &mut Judge<'_>) -> Option<PathBuf
 
 fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: &mut Judge<'_>) -> (Spawn, Wish) {
     let scenario::Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args } = spawn;
-    for (key, what) in [(program, "name a server, such as \"redis-server\""), (password, "an empty password protects nothing; leave it away")] {
+    for (key, what) in [
+        (program, "name a server, such as \"redis-server\""),
+        (password, "an empty password protects nothing; leave it away"),
+    ] {
         if let Some(written) = key.written().filter(|written| written.value.value.is_empty()) {
             judge.fault(written.span, what);
         }

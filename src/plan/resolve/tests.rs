@@ -140,7 +140,10 @@ fn scenario() -> impl Strategy<Value = String> {
         ]),
         1..5,
     );
-    let limits = (line(&["timeouts = 0", "errors = 5\nlost = 0\nmismatched = 1"]), line(&["p50 = '1ms'\np999 = '2s'", "max = '1m'"]));
+    let limits = (
+        line(&["timeouts = 0", "errors = 5\nlost = 0\nmismatched = 1"]),
+        line(&["p50 = '1ms'\np999 = '2s'", "max = '1m'"]),
+    );
     (top, target, clients, timeouts, dataset, phases, limits).prop_map(
         |(top, target, clients, timeouts, dataset, phases, limits)| {
             let phases: String = phases.iter().map(|phase| format!("[[phase]]\n{phase}\n")).collect();

@@ -11,6 +11,7 @@ use super::super::{
 };
 use super::url;
 use crate::dataset::{Dataset, KeyPattern, ValuePattern};
+use crate::scenario::escaped;
 use crate::scenario::units::{duration_text, size_text};
 
 /// What becomes of passwords.
@@ -64,7 +65,7 @@ fn key(out: &mut String, name: &str, value: impl std::fmt::Display) {
 
 /// A string of ours: a `${` in it is no variable.
 fn text(text: &str) -> String {
-    Value::from(text.replace("${", "$${")).to_string()
+    Value::from(escaped(text)).to_string()
 }
 
 fn duration(duration: Duration) -> String {
@@ -106,18 +107,30 @@ fn target(out: &mut String, target: &TargetPlan, secrets: Secrets) {
             spawn.protocol
         }
     };
-    key(out, "protocol", match protocol {
-        Protocol::Resp2 => 2,
-        Protocol::Resp3 => 3,
-    });
-    key(out, "flush", text(match flush {
-        Flush::Never => "never",
-        Flush::Before => "before",
-    }));
-    key(out, "cleanup", text(match cleanup {
-        Cleanup::Keep => "keep",
-        Cleanup::Unlink => "unlink",
-    }));
+    key(
+        out,
+        "protocol",
+        match protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        },
+    );
+    key(
+        out,
+        "flush",
+        text(match flush {
+            Flush::Never => "never",
+            Flush::Before => "before",
+        }),
+    );
+    key(
+        out,
+        "cleanup",
+        text(match cleanup {
+            Cleanup::Keep => "keep",
+            Cleanup::Unlink => "unlink",
+        }),
+    );
 }
 
 fn tls(tls: &Tls) -> String {
@@ -176,26 +189,34 @@ fn timeouts(out: &mut String, timeouts: &Timeouts) {
 fn dataset(out: &mut String, dataset: &Dataset) {
     out.push_str("\n[dataset]\n");
     key(out, "keys", dataset.keys());
-    key(out, "key", text(match dataset.key_pattern() {
-        KeyPattern::Uuid => "uuid",
-        KeyPattern::Template(template) => template.source(),
-    }));
+    key(
+        out,
+        "key",
+        text(match dataset.key_pattern() {
+            KeyPattern::Uuid => "uuid",
+            KeyPattern::Template(template) => template.source(),
+        }),
+    );
     key(out, "first", dataset.first());
-    key(out, "value", match dataset.value_pattern() {
-        ValuePattern::Uuid => text("uuid"),
-        ValuePattern::Template(template) => text(template.source()),
-        ValuePattern::Bytes { sizes, alphabet } => {
-            let pairs = sizes.weights();
-            let alphabet = ("alphabet", Some(text(alphabet.name())));
-            match pairs[..] {
-                [(bytes, 1)] => inline(&[("random", Some(size(bytes as u64))), alphabet]),
-                _ => {
-                    let pairs = pairs.iter().map(|(bytes, weight)| format!("[{}, {weight}]", size(*bytes as u64)));
-                    inline(&[("sizes", Some(array(pairs))), alphabet])
+    key(
+        out,
+        "value",
+        match dataset.value_pattern() {
+            ValuePattern::Uuid => text("uuid"),
+            ValuePattern::Template(template) => text(template.source()),
+            ValuePattern::Bytes { sizes, alphabet } => {
+                let pairs = sizes.weights();
+                let alphabet = ("alphabet", Some(text(alphabet.name())));
+                match pairs[..] {
+                    [(bytes, 1)] => inline(&[("random", Some(size(bytes as u64))), alphabet]),
+                    _ => {
+                        let pairs = pairs.iter().map(|(bytes, weight)| format!("[{}, {weight}]", size(*bytes as u64)));
+                        inline(&[("sizes", Some(array(pairs))), alphabet])
+                    }
                 }
             }
-        }
-    });
+        },
+    );
     key(out, "order", text(dataset.order().name()));
 }
 

@@ -32,8 +32,10 @@ pub fn parse(text: &str) -> Result<Endpoint, String> {
 }
 
 fn over_tcp(text: &str, tls: bool) -> Result<Endpoint, String> {
-    const ENCODE: &str = "write `/`, `@`, `:`, `#`, `?` and `%` in a user name or password as %2F, %40, %3A, %23, %3F and %25";
-    let url = Url::parse(text).map_err(|error| format!("no URL: {error}; {ENCODE}"))?;
+    const ENCODE: &str =
+        "write `/`, `@`, `:`, `#`, `?` and `%` in a user name or password as %2F, %40, %3A, %23, %3F and %25";
+    let hint = |what: String| if text.contains('@') { format!("{what}; {ENCODE}") } else { what };
+    let url = Url::parse(text).map_err(|error| hint(format!("no URL: {error}")))?;
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or("no host; write redis://HOST:PORT")?;
     let host = decoded(host.trim_start_matches('[').trim_end_matches(']'))?;
     let port = url.port().unwrap_or(DEFAULT_PORT);
@@ -41,11 +43,11 @@ fn over_tcp(text: &str, tls: bool) -> Result<Endpoint, String> {
         return Err("port 0 cannot be connected to".into());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("nothing goes behind `?` or `#` here; `protocol` and `tls` are keys of [target]; {ENCODE}"));
+        return Err(hint("nothing goes behind `?` or `#` here; `protocol` and `tls` are keys of [target]".into()));
     }
     let db = match url.path() {
         "" | "/" => 0,
-        path => database(&path[1..]).map_err(|error| format!("{error}; {ENCODE}"))?,
+        path => database(&path[1..]).map_err(hint)?,
     };
     let (user, password) = credentials(url.username(), url.password())?;
     let tls = tls.then(Tls::default);
