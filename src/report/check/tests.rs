@@ -90,7 +90,7 @@ p999 = "1s"
       clients   100 × 10 connections, driver socket, 1 thread, one every 10 ms
       data      100 × 20,000 keys, {client}:{i:06} → 10B to 10kB binary, 1.0 kB on
                 average, shuffled, seed 42
-                2,000,000 keys in all: about 2.3 GB on the server, 1.2 kB per key
+                2,000,000 keys in all: about 2.4 GB on the server, 1.2 kB per key
       phases    fill    SET  all due at once, open loop  2.2 GB out, 10.0 MB in
                 wait    nothing is sent for 1 m 30 s
                 verify  GET  one at a time, closed loop  55.8 MB out, 2.1 GB in
@@ -99,7 +99,7 @@ p999 = "1s"
       longest   5 s + 5 s to connect (10 s 990 ms until the last client has), 5 s
                 per request, 15 s without a byte
       repeat    2 runs, the database emptied between them
-      warning   2,000,000 keys need about 2.3 GB on the server, but its maxmemory is
+      warning   2,000,000 keys need about 2.4 GB on the server, but its maxmemory is
                 1.0 GB: writes will be refused or keys evicted
       warning   1,002 connections are wanted, but the server's maxclients is 100:
                 some will be refused
