@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use tempfile::TempDir;
 
 /// PEM files in a folder that lives as long as this value.
@@ -32,6 +34,8 @@ impl Certificates {
 
 fn authority(dir: &Path, name: &str) -> (PathBuf, Issuer<'static, KeyPair>) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    // A name of its own: OpenSSL takes a certificate whose issuer has the same name for a self-signed one.
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign];
     let key = KeyPair::generate().expect("a key");
@@ -41,6 +45,7 @@ fn authority(dir: &Path, name: &str) -> (PathBuf, Issuer<'static, KeyPair>) {
 
 fn vouched(dir: &Path, name: &str, host: &str, issuer: &Issuer<'static, KeyPair>) -> (PathBuf, PathBuf) {
     let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
+    params.distinguished_name.push(DnType::CommonName, name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];

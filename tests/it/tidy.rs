@@ -27,12 +27,16 @@ impl Source {
 
     /// Without the tests at its end, and without comments.
     fn code(&self) -> String {
-        let code = self.text.split("#[cfg(test)]").next().unwrap_or_default();
-        code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+        let lines: Vec<&str> = self.text.lines().collect();
+        // `#[cfg(test)] mod tests;` names another file; only `mod tests {` begins the tests themselves.
+        let tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
+        let end = lines.windows(2).position(tests).unwrap_or(lines.len());
+        lines[..end].iter().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
     }
 
     fn is_test(&self) -> bool {
-        self.path.ends_with("tests.rs") || self.path.contains("/tests/")
+        // `tests.rs`, `socket_tests.rs`, `testserver.rs`.
+        self.path.rsplit('/').any(|part| part.contains("test"))
     }
 }
 
