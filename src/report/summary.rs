@@ -111,7 +111,8 @@ fn achievement(document: &Document) -> String {
         let noun = if parts.is_empty() { plural(matched, "key", "keys") } else { count(matched) };
         parts.push(format!("{noun} read back{}", if matched == checked { ", every byte right" } else { "" }));
     }
-    if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
+    let text = if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") };
+    if document.runs.len() > 1 { format!("{} runs, {text}", document.runs.len()) } else { text }
 }
 
 fn load(document: &Document, page: &mut Page) {
@@ -250,9 +251,13 @@ fn spread(runs: &[Run], page: &mut Page) {
 fn machines(document: &Document, page: &mut Page) {
     let server = &document.server;
     let mut items = Vec::new();
-    let version = server.version.as_deref().unwrap_or("of unknown version");
-    let spawned = if server.spawned { " (spawned)" } else { "" };
-    items.push(format!("{} {version} at {}{spawned}", server.name.as_deref().unwrap_or("server"), server.address));
+    let mut name: Vec<&str> = [server.name.as_deref(), server.version.as_deref()].into_iter().flatten().collect();
+    if !name.is_empty() {
+        name.push("at");
+    }
+    name.push(&server.address);
+    name.extend(server.spawned.then_some("(spawned)"));
+    items.push(name.join(" "));
     items.extend(server.cpu_percent_max.map(cpu));
     items.extend(server.memory_bytes_max.map(bytes));
     items.extend(server.evicted.map(|keys| format!("{} evicted", count(keys))));

@@ -22,8 +22,7 @@ fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Interrupted { phase: None } => "interrupted before the first phase".to_owned(),
         Cause::Interrupted { phase: Some(phase) } => format!("interrupted in {phase}"),
-        Cause::NoTarget(why) => why.clone(),
-        Cause::NobodyAdmitted { error: Some((fault, text)), .. } => format!("no client was admitted: {fault} ({text})"),
+        Cause::NobodyAdmitted { error: Some((fault, text)), .. } => format!("no client was admitted, {fault}: {text}"),
         Cause::NobodyAdmitted { error: None, tried } => {
             format!("no client was admitted: {} timed out", plural(*tried, "connection", "connections"))
         }
@@ -114,11 +113,7 @@ pub fn warning(warning: &Warning) -> String {
              scenario with the same seed tells later.",
             plural(*keys, "key is", "keys are")
         ),
-        Warning::Unjudged { lost, mismatched } => format!(
-            "{} missing and {} wrong, and no limit judges that. Set `lost = 0` and `mismatched = 0` under `[limits]`.",
-            plural(*lost, "key is", "keys are"),
-            plural(*mismatched, "value is", "values are")
-        ),
+        Warning::Unjudged { lost, mismatched } => unjudged(*lost, *mismatched),
         Warning::BeyondRange { phase, requests } => {
             format!(
                 "{} in {phase} took longer than 10 minutes and count as 10 minutes.",
@@ -166,6 +161,19 @@ fn impossible(why: &Impossible) -> String {
     }
 }
 
+fn unjudged(lost: u64, mismatched: u64) -> String {
+    let (mut what, mut limits) = (Vec::new(), Vec::new());
+    if lost > 0 {
+        what.push(plural(lost, "key is missing", "keys are missing"));
+        limits.push("`lost = 0`");
+    }
+    if mismatched > 0 {
+        what.push(plural(mismatched, "value is wrong", "values are wrong"));
+        limits.push("`mismatched = 0`");
+    }
+    format!("{}, and no limit judges that. Set {} under `[limits]`.", what.join(" and "), limits.join(" and "))
+}
+
 /// "1 key", "12 keys".
 pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
@@ -209,7 +217,16 @@ mod tests {
         ]
         .map(|found| cause(&found))
         .join("\n");
-        insta::assert_snapshot!(texts, @r"");
+        insta::assert_snapshot!(texts, @r"
+    3 command timeouts (limit 0)
+    1 key lost in write (limit 0)
+    1,200 keys missing that an earlier run should have left (limit 1,000)
+    1,203 keys never sent in write
+    p99.9 of write is ≥ 5 s (limit 50ms)
+    max of write cannot be shown to be within 9s: 1 request never ended
+    no client was admitted: 4 connections timed out
+    the server counted 999 calls of SET where keyswarm knows of 1,000 to 1,010
+    ");
     }
 
     #[test]
@@ -234,6 +251,11 @@ mod tests {
         ]
         .map(|found| warning(&found))
         .join("\n");
-        insta::assert_snapshot!(texts, @r"");
+        insta::assert_snapshot!(texts, @r"
+    Others used the server during the run (2 connections, 3 × DEL, 1 × CONFIG RESETSTAT). Rates and counts include their share; use a server of your own for numbers that count.
+    Values are too short to name their author.
+    1 key is missing, and no limit judges that. Set `lost = 0` under `[limits]`.
+    The server evicted 12,000 keys: it is at its `maxmemory`. Give it more, or write less.
+    ");
     }
 }

@@ -1,7 +1,7 @@
 //! The verdict: interrupted, fail, invalid, pass, in this order, with every reason for it.
 
 use super::limits::{self, Cause};
-use super::{Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
+use super::{Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
 use crate::plan::Plan;
 
 /// What came out.
@@ -136,6 +136,9 @@ fn not_conserved(run: &RunOutcome) -> impl Iterator<Item = Cause> {
     broken.map(|phase| Cause::NotConserved { phase: phase.name.clone() })
 }
 
+/// Nothing to wonder about where a run was over before its counters could be read.
+const UNREAD: Warning = Warning::NotReconciled(Impossible::Unreadable);
+
 /// Everything worth knowing, each thing once.
 fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -143,7 +146,11 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
         warnings.push(Warning::DebugBuild);
     }
     warnings.extend(outcome.notes.iter().cloned());
-    warnings.extend(reconciliations.iter().flat_map(|r| r.warnings.iter().cloned()));
+    for (index, (run, reconciliation)) in outcome.runs.iter().zip(reconciliations).enumerate() {
+        let over_early = not_admitted(run).is_some() || outcome.interrupted && index + 1 == outcome.runs.len();
+        let found = reconciliation.warnings.iter().filter(|&warning| !(over_early && *warning == UNREAD));
+        warnings.extend(found.cloned());
+    }
     warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
     warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
     let blind_spot = plan.dataset.blind_spot();

@@ -16,8 +16,6 @@ pub enum Cause {
         phase: Option<String>,
     },
     /// There was no server to load; why.
-    NoTarget(String),
-    /// No client was ever admitted.
     NobodyAdmitted {
         /// The most frequent error in words: its kind and stage, and its first text. `None` if every try timed out.
         error: Option<(String, Box<str>)>,

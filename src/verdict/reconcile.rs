@@ -226,4 +226,6 @@ fn keyspace(run: &RunOutcome, before: &ServerCounters, after: &ServerCounters) -
 }
 
 #[cfg(test)]
+mod real_server;
+#[cfg(test)]
 mod tests;

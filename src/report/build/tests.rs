@@ -19,7 +19,7 @@ const CONTRACT: &str = "
     generator.cpu_seconds generator.cpu_percent_max generator.rss_bytes_max
     generator.send_lag_us? generator.ceiling? generator.bound?
     server.version server.cpu_seconds server.cpu_percent_max server.memory_bytes_max server.keys_before
-    server.keys_after server.evicted server.rejected_connections server.commands server.reconciled
+    server.keys_after server.evicted server.rejected_connections server.commands server.reconciled?
     environment.cpu? environment.cores environment.memory_bytes? environment.kernel environment.server_config
     environment.sysctls environment.keyswarm environment.debug_build
 ";

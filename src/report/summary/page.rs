@@ -65,6 +65,12 @@ impl Page {
         self.labelled(label, wrap(text, self.body_width()));
     }
 
+    /// One line below a paragraph, indented further and cut to the width.
+    pub fn detail(&mut self, text: &str) {
+        let text = fit(&clean(text), self.body_width() - 2);
+        self.lines.push(Line { label: "", text: format!("{:indent$}{text}", "", indent = BODY + 2) });
+    }
+
     fn labelled(&mut self, label: &'static str, lines: Vec<String>) {
         for (text, number) in lines.into_iter().zip(0..) {
             let label = if number == 0 { label } else { "" };

@@ -2,30 +2,37 @@
 
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::super::format::{NONE, count, latency, rate, seconds};
+use super::super::format::{NONE, count, latency, rate, seconds, short_count};
 use super::super::result::{Latency, Phase, Pipeline, Run};
 use super::page::{Page, columns};
 
-/// A column: its title, its cell, and when it is left out if the terminal is too narrow (lowest first, 0 never).
+/// A column: its title, its cell, and up to which step of narrowing it stays.
 struct Column {
     title: &'static str,
-    cell: fn(&Phase) -> String,
-    expendable: u8,
+    cell: fn(&Phase, Counts) -> String,
+    until: u8,
 }
 
+/// How counts are written.
+type Counts = fn(u64) -> String;
+
+/// Narrowing goes on until the table fits: all of it, without p99.9, with short counts, without p50.
+const SHORT_COUNTS: u8 = 2;
+const LAST_STEP: u8 = 3;
+
 const COLUMNS: [Column; 10] = [
-    Column { title: "phase", cell: |phase| phase.name.clone(), expendable: 0 },
-    Column { title: "seconds", cell: time, expendable: 0 },
-    Column { title: "keys", cell: keys, expendable: 0 },
-    Column { title: "rate", cell: |phase| loaded(phase, rate(phase.keys_per_second)), expendable: 0 },
-    Column { title: "p50", cell: |phase| level(phase, "p50", |l| l.p50), expendable: 2 },
-    Column { title: "p99", cell: |phase| level(phase, "p99", |l| l.p99), expendable: 0 },
-    Column { title: "p99.9", cell: |phase| level(phase, "p999", |l| l.p999), expendable: 1 },
-    Column { title: "max", cell: |phase| level(phase, "max", |l| l.max), expendable: 0 },
-    Column { title: "timeouts", cell: |phase| loaded(phase, count(timeouts(phase))), expendable: 0 },
-    Column { title: "errors", cell: |phase| loaded(phase, count(errors(phase))), expendable: 0 },
+    Column { title: "phase", cell: |phase, _| phase.name.clone(), until: LAST_STEP },
+    Column { title: "seconds", cell: |phase, _| time(phase), until: LAST_STEP },
+    Column { title: "keys", cell: |phase, counts| loaded(phase, counts(keys(phase))), until: LAST_STEP },
+    Column { title: "rate", cell: |phase, _| loaded(phase, rate(phase.keys_per_second)), until: LAST_STEP },
+    Column { title: "p50", cell: |phase, _| level(phase, "p50", |l| l.p50), until: 2 },
+    Column { title: "p99", cell: |phase, _| level(phase, "p99", |l| l.p99), until: LAST_STEP },
+    Column { title: "p99.9", cell: |phase, _| level(phase, "p999", |l| l.p999), until: 0 },
+    Column { title: "max", cell: |phase, _| level(phase, "max", |l| l.max), until: LAST_STEP },
+    Column { title: "timeouts", cell: |phase, counts| loaded(phase, counts(timeouts(phase))), until: LAST_STEP },
+    Column { title: "errors", cell: |phase, counts| loaded(phase, counts(errors(phase))), until: LAST_STEP },
 ];
 
 /// Whether a phase has a row: the admission has a line of its own.
@@ -39,25 +46,25 @@ pub fn table(run: &Run, page: &mut Page) {
     if phases.is_empty() {
         return;
     }
-    let most = COLUMNS.iter().map(|column| column.expendable).max().unwrap_or(0);
-    for without in 0..=most {
-        let lines = render(&phases, without);
+    for step in 0..=LAST_STEP {
+        let lines = render(&phases, step);
         let fits = lines.iter().all(|line| columns(line) + 2 <= page.width());
-        if fits || without == most {
+        if fits || step == LAST_STEP {
             lines.iter().for_each(|line| page.line(line));
             return;
         }
     }
 }
 
-/// The lines of the table without the columns that are expendable up to `without`.
-fn render(phases: &[&Phase], without: u8) -> Vec<String> {
-    let kept: Vec<&Column> = COLUMNS.iter().filter(|c| c.expendable == 0 || c.expendable > without).collect();
+/// The lines of the table at a step of narrowing.
+fn render(phases: &[&Phase], step: u8) -> Vec<String> {
+    let kept: Vec<&Column> = COLUMNS.iter().filter(|column| column.until >= step).collect();
+    let counts: Counts = if step >= SHORT_COUNTS { short_count } else { count };
     let mut table = Table::new();
-    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(kept.iter().map(|column| column.title));
     for phase in phases {
-        table.add_row(kept.iter().map(|column| (column.cell)(phase)));
+        table.add_row(kept.iter().map(|column| (column.cell)(phase, counts)));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -114,8 +121,8 @@ fn time(phase: &Phase) -> String {
 }
 
 /// Keys that were written or read, which is what the rate is about.
-fn keys(phase: &Phase) -> String {
-    loaded(phase, count(phase.keys.acknowledged + phase.keys.checked.saturating_sub(phase.keys.unread)))
+fn keys(phase: &Phase) -> u64 {
+    phase.keys.acknowledged + phase.keys.checked.saturating_sub(phase.keys.unread)
 }
 
 fn timeouts(phase: &Phase) -> u64 {

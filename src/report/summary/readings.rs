@@ -2,7 +2,7 @@
 
 use super::super::format::count;
 use super::super::result::{Example, Keys, Phase, Run};
-use super::page::{Page, fit};
+use super::page::Page;
 
 /// Wrong readings that are printed; up to a hundred are in the result.
 const PRINTED: usize = 5;
@@ -33,12 +33,11 @@ fn written(phase: &Phase) -> Vec<String> {
 /// Loss and wrong values are always told, the rest if there is any.
 fn read(phase: &Phase) -> Vec<String> {
     let keys = &phase.keys;
+    // Side by side as one item, so that a narrow terminal does not tear them apart.
+    let wrong = [(keys.lost, "lost"), (keys.stale, "stale"), (keys.foreign, "foreign"), (keys.corrupt, "corrupt")];
     let mut items = vec![
         format!("{}: {} of {} matched", phase.name, count(keys.matched), count(keys.checked)),
-        format!("{} lost", count(keys.lost)),
-        format!("{} stale", count(keys.stale)),
-        format!("{} foreign", count(keys.foreign)),
-        format!("{} corrupt", count(keys.corrupt)),
+        wrong.map(|(n, what)| format!("{} {what}", count(n))).join("   "),
     ];
     push(&mut items, keys.absent, "absent (never acknowledged)");
     push(&mut items, keys.undecided, "undecided");
@@ -77,19 +76,11 @@ fn wrong_in(keys: &Keys) -> u64 {
 }
 
 fn show(label: &'static str, example: &Example, page: &mut Page) {
-    let room = page.body_width().saturating_sub(12);
-    page.paragraph(label, &format!("{} of client {}: {}", example.key, example.client, example.class));
-    let found = example.got.as_deref().unwrap_or("nothing");
-    page.paragraph("", &format!("  expected  {}", fit(&example.expected, room)));
-    page.paragraph("", &format!("  found     {}", fit(found, room)));
-    if let Some(owner) = &example.owner {
-        let mut text = format!("client {}", owner.client);
-        if let Some(key) = &owner.key {
-            text.push_str(&format!(", key {}", fit(key, room.saturating_sub(28))));
-        }
-        if let Some(version) = owner.version {
-            text.push_str(&format!(", version {version}"));
-        }
-        page.paragraph("", &format!("  owner     {text}"));
-    }
+    page.paragraph(label, &format!("{}: {} of client {}", example.class, example.key, example.client));
+    page.detail(&format!("expected {}", example.expected));
+    page.detail(&format!("found    {}", example.got.as_deref().unwrap_or("nothing")));
+    let Some(owner) = &example.owner else { return };
+    let key = owner.key.as_ref().map(|key| format!(", {key}")).unwrap_or_default();
+    let version = owner.version.map(|version| format!(", version {version}")).unwrap_or_default();
+    page.detail(&format!("owner    client {}{version}{key}", owner.client));
 }

@@ -35,12 +35,54 @@ fn wrong(class: Class, index: u64, got: Option<&str>, owner: Option<Owner>) -> W
 
 #[test]
 fn a_pass() {
-    insta::assert_snapshot!(of_run(fixture::good_run()), @"");
+    insta::assert_snapshot!(of_run(fixture::good_run()), @r"
+    PASS  four-clients: 1,000 keys written, 1,000 read back, every byte right
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      phase   seconds   keys     rate     p50     p99     max  timeouts  errors
+      write      0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      verify     0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 1,000 of 1,000 acknowledged
+                verify: 1,000 of 1,000 matched
+                0 lost   0 stale   0 foreign   0 corrupt
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent
+                server counted 2,000: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+
+      server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+                0 evicted   0 rejected
+      loader    cpu max 34 % of 1 core   18 MiB
+
+      results   results/four-clients-20261130T084012Z/
+                result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
 fn a_wide_terminal_has_all_columns() {
-    insta::assert_snapshot!(printed(&fixture::outcome(fixture::good_run()), Look { width: 120, colour: false }), @"");
+    insta::assert_snapshot!(printed(&fixture::outcome(fixture::good_run()), Look { width: 120, colour: false }), @r"
+    PASS  four-clients: 1,000 keys written, 1,000 read back, every byte right
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      phase   seconds   keys     rate     p50     p99   p99.9     max  timeouts  errors
+      write      0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms  2.0 ms         0       0
+      verify     0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms  2.0 ms         0       0
+      closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 1,000 of 1,000 acknowledged
+                verify: 1,000 of 1,000 matched   0 lost   0 stale   0 foreign   0 corrupt
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent   server counted 2,000: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+
+      server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB   0 evicted   0 rejected
+      loader    cpu max 34 % of 1 core   18 MiB
+
+      results   results/four-clients-20261130T084012Z/   result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
@@ -66,7 +108,58 @@ fn timeouts_loss_and_foreign_values() {
         after.keyspace_misses = 13;
         after.commands.iter_mut().for_each(|commands| commands.others.push(("del".to_owned(), 7)));
     }
-    insta::assert_snapshot!(of_run(run), @"");
+    insta::assert_snapshot!(of_run(run), @r"
+    FAIL  four-clients: 10 command timeouts (limit 0)
+          7 keys lost (limit 0)
+          2 wrong values (limit 0)
+          4 keys never sent in write
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      phase   seconds   keys     rate     p50     p99     max  timeouts  errors
+      write      0.50    990  2.0 k/s  900 ms  900 ms   ≥ 5 s        10       0
+      verify     0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      write: open loop, everything due at the start; latency from there to the reply
+      verify: closed loop, pipeline 64; latency from sending to the reply
+      ≥: requests that never ended count as at least as long as they were waited for
+
+      keys      write: 990 of 1,000 acknowledged   6 unknown   4 not sent
+                verify: 985 of 1,000 matched
+                7 lost   0 stale   1 foreign   1 corrupt
+                6 absent (never acknowledged)
+      requests  2,000 = 1,990 ok + 0 failed + 10 timed out + 0 unsent
+                server counted 2,000: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+
+      wrong     foreign: 046b0e4e-9292-40b6-af6b-fa892d6408fe of client 2
+                  expected 55f8029f-12ab-4047-9c52-be67286a8bf6
+                  found    83576968-ecb8-4308-b316-2784c4d2052f
+                  owner    client 3, version 1, 87fab528-bb92-4f6f-aa2a-239d6c1d50a6
+                corrupt: d38dfcb2-c249-4b15-bdf1-b4f218ad1a68 of client 2
+                  expected 7f9fd68e-7b85-4a0d-91e1-9e2148c93a7c
+                  found    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+                lost: c46a05e0-9aad-45f4-aa52-2bb92425e6d0 of client 2
+                  expected 5a471ebd-9c7e-4dd6-a68c-b9d55b3c051c
+                  found    nothing
+                lost: c2212c8a-83c4-4989-a06c-f28a9de5fb37 of client 2
+                  expected 10995445-b43d-403a-be8e-5e78ada7dc84
+                  found    nothing
+                lost: 5d1d20b8-df6b-49ef-ae99-92218ed2a32a of client 2
+                  expected b263a929-0809-4ab1-a282-865e0434a3c2
+                  found    nothing
+                … and 10 more; result.json has the first 9
+
+      server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+                0 evicted   0 rejected
+      loader    cpu max 34 % of 1 core   18 MiB
+
+      warning   Others used the server during the run (1 connection, 7 × DEL). Rates
+                and counts include their share; use a server of your own for numbers
+                that count.
+
+      results   results/four-clients-20261130T084012Z/
+                result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
@@ -79,7 +172,27 @@ fn interrupted() {
     (record.keys.acknowledged, record.keys.unknown, record.keys.not_sent) = (400, 64, 536);
     record.errors.count(Fault::new(Stage::Read, Kind::Interrupted), 64, "interrupted");
     let outcome = Outcome { interrupted: true, ..fixture::outcome(run) };
-    insta::assert_snapshot!(printed(&outcome, NARROW), @"");
+    insta::assert_snapshot!(printed(&outcome, NARROW), @r"
+    INTERRUPTED  four-clients: interrupted in write
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      phase  seconds  keys   rate     p50     p99   p99.9     max  timeouts  errors
+      write     0.50   400  800/s  0.5 ms  0.5 ms  2.0 ms  2.0 ms         0      64
+      closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 400 of 1,000 acknowledged   64 unknown   536 not sent
+      requests  1,000 = 400 ok + 64 failed + 0 timed out + 536 unsent
+                not reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+      errors    write: 64 × interrupted in read: interrupted
+
+      server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+      loader    cpu max 34 % of 1 core   18 MiB
+
+      results   results/four-clients-20261130T084012Z/
+                result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
@@ -94,7 +207,21 @@ fn nobody_admitted() {
     outcome.server = Default::default();
     outcome.server.address = "127.0.0.1:6379".to_owned();
     outcome.generator = Default::default();
-    insta::assert_snapshot!(printed(&outcome, NARROW), @"");
+    insta::assert_snapshot!(printed(&outcome, NARROW), @r"
+    FAIL  four-clients: no client was admitted, refused in connect: cannot connect
+          to 127.0.0.1:6379: Connection refused (os error 111)
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      connect   0 of 4 admitted
+      errors    connect: 4 × refused in connect: cannot connect to 127.0.0.1:6379:
+                Connection refused (os error 111)
+
+      server    127.0.0.1:6379
+
+      results   results/four-clients-20261130T084012Z/
+                result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
@@ -103,7 +230,48 @@ fn repeats_show_their_spread() {
     (slower.repeat, slower.phases[1].seconds) = (2, 0.8);
     let mut outcome = fixture::outcome(fixture::good_run());
     outcome.runs.push(slower);
-    insta::assert_snapshot!(printed(&outcome, NARROW), @"");
+    insta::assert_snapshot!(printed(&outcome, NARROW), @r"
+    PASS  four-clients: 2 runs, 2,000 keys written, 2,000 read back, every byte
+          right
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      run 1 of 2
+      phase   seconds   keys     rate     p50     p99     max  timeouts  errors
+      write      0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      verify     0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 1,000 of 1,000 acknowledged
+                verify: 1,000 of 1,000 matched
+                0 lost   0 stale   0 foreign   0 corrupt
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent
+                server counted 2,000: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+
+      run 2 of 2
+      phase   seconds   keys     rate     p50     p99     max  timeouts  errors
+      write      0.80  1,000  1.2 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      verify     0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 1,000 of 1,000 acknowledged
+                verify: 1,000 of 1,000 matched
+                0 lost   0 stale   0 foreign   0 corrupt
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent
+                server counted 2,000: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+
+      keys/s    write   lowest 1.2 k/s   median 1.6 k/s   highest 2.0 k/s
+                verify   lowest 2.0 k/s   median 2.0 k/s   highest 2.0 k/s
+
+      server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+                0 evicted   0 rejected
+      loader    cpu max 34 % of 1 core   18 MiB
+
+      results   results/four-clients-20261130T084012Z/
+                result.json · timeline.jsonl · scenario.toml
+    ");
 }
 
 #[test]
@@ -118,7 +286,7 @@ fn big_numbers_fit_a_narrow_terminal() {
     }
     run.phases[1].record.keys.acknowledged = 100_000_000;
     let text = of_run(run);
-    assert!(text.contains("1,702,331") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("1.7 M") && !text.contains('\u{1b}'), "{text}");
 }
 
 #[test]

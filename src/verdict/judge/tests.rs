@@ -43,13 +43,14 @@ fn counts_that_do_not_add_up_make_a_run_invalid() {
 fn nobody_admitted_has_a_code_and_a_reason_of_its_own() {
     let mut run = good_run();
     run.phases.truncate(1);
+    run.server_after = None;
     let record = &mut run.phases[0].record;
     record.connects = Default::default();
     record.connects.refused = 4;
     record.errors.count(Fault::new(Stage::Connect, Kind::Refused), 4, "Connection refused");
     let judgement = judged(run.clone());
     assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 3));
-    assert_eq!(judgement.reasons.len(), 1);
+    assert_eq!((judgement.reasons.len(), judgement.warnings), (1, Vec::new()));
     let both = outcome(run);
     let both = Outcome { runs: vec![good_run(), both.runs[0].clone()], ..both };
     assert_eq!(judge(&plan(), &both).exit_code(), 1, "some were admitted before");
@@ -71,6 +72,7 @@ fn wrong_keys_that_no_limit_judges_are_not_passed_in_silence() {
     let mut run = good_run();
     run.phases[2].record.keys.matched -= 3;
     (run.phases[2].record.keys.lost, run.phases[2].record.keys.stale) = (2, 1);
+    run.server_after = run.server_after.map(|after| crate::verdict::ServerCounters { keyspace_misses: 2, ..after });
     let judgement = judge(&Plan { limits: Limits::default(), ..plan() }, &outcome(run));
     assert_eq!(judgement.verdict, Verdict::Pass);
     assert_eq!(judgement.warnings, [Warning::Unjudged { lost: 2, mismatched: 1 }]);
