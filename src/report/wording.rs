@@ -22,6 +22,7 @@ fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Interrupted { phase: None } => "interrupted before the first phase".to_owned(),
         Cause::Interrupted { phase: Some(phase) } => format!("interrupted in {phase}"),
+        Cause::Unreachable(why) => why.clone(),
         Cause::NobodyAdmitted { error: Some((fault, text)), .. } => format!("no client was admitted, {fault}: {text}"),
         Cause::NobodyAdmitted { error: None, tried } => {
             format!("no client was admitted: {} timed out", plural(*tried, "connection", "connections"))

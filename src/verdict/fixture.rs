@@ -165,6 +165,7 @@ pub fn outcome(run: RunOutcome) -> Outcome {
     Outcome {
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_028_012),
         interrupted: false,
+        unreachable: None,
         runs: vec![run],
         generator,
         server,

@@ -82,7 +82,7 @@ impl Judgement {
 pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
     let nobody_admitted = outcome.nobody_admitted();
     let reconciliations: Vec<_> = outcome.runs.iter().map(|run| reconcile(run, plan_keys(plan))).collect();
-    let (mut failures, mut doubts) = (Vec::new(), Vec::new());
+    let (mut failures, mut doubts) = (without_run(plan, outcome), Vec::new());
     let last = outcome.runs.len().saturating_sub(1);
     for (index, (run, reconciliation)) in outcome.runs.iter().zip(&reconciliations).enumerate() {
         let reason = |cause| Reason { run: Some(index), cause };
@@ -118,8 +118,22 @@ fn interruption(outcome: &Outcome) -> Option<Reason> {
     if !outcome.interrupted {
         return None;
     }
-    let phase = outcome.runs.last().and_then(|run| run.phases.last()).map(|phase| phase.name.clone());
+    // Phases that it never came to have taken no time.
+    let phases = outcome.runs.last().map_or(&[][..], |run| &run.phases);
+    let phase = phases.iter().rfind(|phase| phase.seconds > 0.0).map(|phase| phase.name.clone());
     Some(Reason { run: None, cause: Cause::Interrupted { phase } })
+}
+
+/// What went wrong outside of any run; no run at all is never a pass.
+fn without_run(plan: &Plan, outcome: &Outcome) -> Vec<Reason> {
+    let reason = |cause| Reason { run: None, cause };
+    match &outcome.unreachable {
+        Some(why) => vec![reason(Cause::Unreachable(why.clone()))],
+        None if outcome.runs.is_empty() && !outcome.interrupted => {
+            plan.phases.iter().map(|phase| reason(Cause::NeverRan { phase: phase.name.clone() })).collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// A run that nobody was admitted to says so, instead of listing every key that was not sent.

@@ -15,7 +15,9 @@ pub enum Cause {
         /// The phase that was under way.
         phase: Option<String>,
     },
-    /// There was no server to load; why.
+    /// The target was not reachable, refused, or could not be started: no run could begin.
+    Unreachable(String),
+    /// No client was ever admitted.
     NobodyAdmitted {
         /// The most frequent error in words: its kind and stage, and its first text. `None` if every try timed out.
         error: Option<(String, Box<str>)>,

@@ -13,6 +13,8 @@ pub struct Outcome {
     pub started: SystemTime,
     /// Somebody stopped it.
     pub interrupted: bool,
+    /// Why a run could not even begin: the target was not reachable, refused, or could not be started.
+    pub unreachable: Option<String>,
     /// Every repeat of every case, in the order in which they ran. The last one may be cut short.
     pub runs: Vec<RunOutcome>,
     /// keyswarm itself, over all runs.
@@ -64,8 +66,11 @@ pub struct PhaseOutcome {
 }
 
 impl Outcome {
-    /// Whether clients tried to connect, and no client of any run was ever admitted.
+    /// Whether no client of any run was ever admitted, although clients tried or the target could not be reached.
     pub fn nobody_admitted(&self) -> bool {
+        if self.runs.is_empty() {
+            return self.unreachable.is_some();
+        }
         let mut admissions = self.runs.iter().filter_map(RunOutcome::admission).peekable();
         admissions.peek().is_some() && admissions.all(PhaseOutcome::admitted_nobody)
     }

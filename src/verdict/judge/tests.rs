@@ -96,3 +96,15 @@ fn each_warning_is_given_once() {
         ]
     );
 }
+
+#[test]
+fn no_run_at_all_is_never_a_pass() {
+    let nothing = Outcome { runs: Vec::new(), ..outcome(good_run()) };
+    assert_eq!(judge(&plan(), &nothing).exit_code(), 1);
+    let unreachable = Outcome { unreachable: Some("cannot connect to x".to_owned()), ..nothing };
+    let judgement = judge(&plan(), &unreachable);
+    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 3));
+    assert_eq!(judgement.reasons[0].cause, Cause::Unreachable("cannot connect to x".to_owned()));
+    let later = Outcome { runs: vec![good_run()], ..unreachable };
+    assert_eq!(judge(&plan(), &later).exit_code(), 1, "an earlier run was admitted");
+}
