@@ -36,6 +36,7 @@ pub fn load(args: &ScenarioArgs) -> Result<Plan, Exit> {
 
 /// Columns of the terminal; 100 where there is none.
 pub fn terminal_width() -> usize {
-    let (_, columns) = console::Term::stderr().size_checked().or(console::Term::stdout().size_checked()).unwrap_or((0, 100));
+    let (_, columns) =
+        console::Term::stderr().size_checked().or(console::Term::stdout().size_checked()).unwrap_or((0, 100));
     usize::from(columns)
 }

@@ -55,9 +55,7 @@ fn foreign(list: &[String]) -> u64 {
 
 fn text(value: Value) -> Result<String, Broken> {
     match value {
-        Value::Error(text) => {
-            Err(Broken { fault: Fault::new(Stage::Reply, Kind::from_reply(text.as_bytes())), text })
-        }
+        Value::Error(text) => Err(Broken { fault: Fault::new(Stage::Reply, Kind::from_reply(text.as_bytes())), text }),
         value => value.text().map(|text| text.into_owned()).ok_or_else(|| Broken {
             fault: Fault::new(Stage::Reply, Kind::Protocol),
             text: "the reply is no text".to_owned(),

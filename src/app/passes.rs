@@ -40,7 +40,8 @@ impl<'a> Phases<'a> {
     /// A loading thread panicked; what was measured before is in `outcome`.
     pub async fn run(mut self, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<(), FleetError> {
         let plan = self.session.plan;
-        let staggered = plan.phases.first().filter(|_| !plan.clients.stagger.is_zero()).and_then(|p| self.order(&p.run));
+        let staggered =
+            plan.phases.first().filter(|_| !plan.clients.stagger.is_zero()).and_then(|p| self.order(&p.run));
         let mut rest = plan.phases.as_slice();
         match (staggered, rest.split_first()) {
             (Some(order), Some((first, later))) => {

@@ -16,7 +16,7 @@ use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
 use crate::target::{self, Target};
-use crate::verdict::{self, Environment, Generator, Outcome, Reason, ServerSide, Verdict, Warning};
+use crate::verdict::{self, Environment, Generator, Outcome, ServerSide, Verdict, Warning};
 
 /// Flushing may take the server so long: it frees a million keys in about half a second.
 const FLUSH_WITHIN: Duration = Duration::from_secs(300);
@@ -113,8 +113,6 @@ struct Command {
 /// What was measured, before it is judged.
 struct Measured {
     outcome: Outcome,
-    /// Why no server could be loaded.
-    unreachable: Option<String>,
     /// A bug that cut the run short.
     bug: Option<FleetError>,
 }
@@ -171,7 +169,7 @@ impl Command {
     }
 
     async fn measure(&self, target: &Target, folder: &ResultFolder) -> Measured {
-        let mut measured = Measured { outcome: self.outcome(Some(target)), unreachable: None, bug: None };
+        let mut measured = Measured { outcome: self.outcome(Some(target)), bug: None };
         measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
         let watch = Watch::start(
             &target.control,
@@ -185,7 +183,7 @@ impl Command {
         let watch = match watch {
             Ok(watch) => watch,
             Err(error) => {
-                measured.unreachable = Some(format!("cannot write the time line: {error}"));
+                measured.outcome.unreachable = Some(format!("cannot write the time line: {error}"));
                 return measured;
             }
         };
@@ -216,7 +214,7 @@ impl Command {
                     () = self.stop.asked() => return,
                 };
                 if let Err(broken) = flushed {
-                    measured.unreachable = Some(format!("the database could not be emptied: {broken}"));
+                    measured.outcome.unreachable = Some(format!("the database could not be emptied: {broken}"));
                     return;
                 }
             }
@@ -237,6 +235,7 @@ impl Command {
         Outcome {
             started: self.started,
             interrupted: self.stop.is_asked(),
+            unreachable: None,
             runs: Vec::new(),
             generator: Generator::default(),
             server: ServerSide {
@@ -253,12 +252,11 @@ impl Command {
 
     fn title(&self, target: &Target) -> Title {
         let Plan { name, clients, dataset, phases, .. } = &self.plan;
-        let pipeline = phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |pipeline| {
-            match pipeline {
+        let pipeline =
+            phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |pipeline| match pipeline {
                 plan::Pipeline::Window(window) => format!(", pipeline {window}"),
                 plan::Pipeline::All => ", all at once".to_owned(),
-            }
-        });
+            });
         let load = format!(
             "{} × {} keys  {} ×{}{pipeline}",
             clients.count,
@@ -281,7 +279,8 @@ impl Command {
     fn without_target(&self, why: Option<String>, json: Option<JsonOutput>) -> Exit {
         let mut outcome = self.outcome(None);
         outcome.interrupted = why.is_none();
-        let measured = Measured { outcome, unreachable: why, bug: None };
+        outcome.unreachable = why;
+        let measured = Measured { outcome, bug: None };
         match self.folder() {
             Ok(folder) => self.conclude(measured, &folder, json),
             Err(error) => {
@@ -293,14 +292,8 @@ impl Command {
 
     /// Judges, writes and shows what was measured, and chooses the exit code.
     fn conclude(&self, measured: Measured, folder: &ResultFolder, json: Option<JsonOutput>) -> Exit {
-        let Measured { outcome, unreachable, bug } = measured;
-        let mut judgement = verdict::judge(&self.plan, &outcome);
-        if let Some(why) = &unreachable
-            && !outcome.interrupted
-        {
-            judgement.verdict = Verdict::Fail;
-            judgement.reasons.insert(0, Reason { run: None, cause: verdict::Cause::NoTarget(why.clone()) });
-        }
+        let Measured { outcome, bug } = measured;
+        let judgement = verdict::judge(&self.plan, &outcome);
         let document = report::document(&self.plan, &outcome, &judgement);
         let mut written = folder.write_result(&document);
         let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
@@ -313,7 +306,7 @@ impl Command {
         if let Err(error) = &written {
             complain(&explain(error));
         }
-        if let Some(why) = &unreachable {
+        if let Some(why) = &outcome.unreachable {
             complain(why);
         }
         if let Some(bug) = bug {
@@ -322,7 +315,7 @@ impl Command {
         }
         match judgement.verdict {
             Verdict::Interrupted => Exit::Interrupted,
-            _ if unreachable.is_some() || judgement.nobody_admitted => Exit::Unreachable,
+            Verdict::Fail if judgement.nobody_admitted => Exit::Unreachable,
             Verdict::Fail => Exit::Fail,
             Verdict::Invalid => Exit::Invalid,
             Verdict::Pass => Exit::Pass,
@@ -338,6 +331,6 @@ fn show(document: &Document, folder: &ResultFolder) {
     let files = folder.files();
     // A reader that has seen enough may close the pipe; the result is in the folder.
     let mut stdout = stdout.lock();
-    let _ = report::write_summary(document, Some((folder.path(), &files)), look, &mut stdout)
-        .and_then(|()| stdout.flush());
+    let _ =
+        report::write_summary(document, Some((folder.path(), &files)), look, &mut stdout).and_then(|()| stdout.flush());
 }
