@@ -20,6 +20,9 @@ use crate::wire::info::Info;
 /// How often the server is asked whether it has let go of a lost connection.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
+/// ... and how long its answer is waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
 /// The phases of one run.
 pub struct Phases<'a> {
     session: &'a Session<'a>,
@@ -170,7 +173,7 @@ impl<'a> Phases<'a> {
 
     async fn look(&self) -> Look {
         let session = self.session;
-        let limit = session.plan.timeouts.command;
+        let limit = ANSWER_WITHIN;
         let control = &session.target.control;
         let info = match control.call(&[b"INFO", b"server"], limit).await {
             Ok(info) => info,

@@ -11,7 +11,8 @@ use super::watch::{Watch, Watched};
 use super::{Exit, check, complain, counters};
 use crate::cli::RunArgs;
 use crate::client::{FleetError, Stop};
-use crate::plan::{self, Cleanup, Flush, Plan, predict};
+use crate::plan::predict::{Room, files_needed, predict};
+use crate::plan::{self, Cleanup, Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
@@ -74,7 +75,7 @@ async fn second_signal(stop: &Stop) {
 
 /// Every connection needs a file descriptor.
 fn raise_file_limit(plan: &Plan) -> Result<(), String> {
-    let needed = predict::files_needed(plan);
+    let needed = files_needed(plan);
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) if limit >= needed => Ok(()),
         Ok(limit) => Err(format!(
@@ -155,8 +156,9 @@ impl Command {
         if self.plan.target.flush == Flush::Before || self.plan.repeat > 1 {
             target::may_flush(spawned, dbsize, self.args.allow_flush)?;
         }
-        // A database that is emptied first holds nobody's keys.
-        if self.plan.target.flush == Flush::Before {
+        // A database that is emptied first holds nobody's keys, and reading harms nobody.
+        let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, plan::Run::Write { .. }));
+        if self.plan.target.flush == Flush::Before || !writes {
             return Ok(());
         }
         target::may_write(spawned, dbsize, &self.plan.dataset, self.args.allow_overwrite)
@@ -246,7 +248,12 @@ impl Command {
                 ..ServerSide::default()
             },
             environment: Environment::read(),
-            notes: facts.into_iter().flat_map(|f| &f.warnings).map(|note| Warning::Note(note.clone())).collect(),
+            notes: predict(&self.plan, Room::of_this_process())
+                .warnings
+                .into_iter()
+                .map(Warning::Advice)
+                .chain(facts.into_iter().flat_map(|facts| facts.warnings.iter().cloned()).map(Warning::Note))
+                .collect(),
         }
     }
 

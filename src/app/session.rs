@@ -14,8 +14,10 @@ use crate::record::Base;
 use crate::target::{self, Target};
 use crate::verdict::{RunOutcome, Warning};
 
-/// The server's counters are waited for so long at least, since after a hard load it may be slow to answer.
-const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
+/// The server's counters are waited for so long: after a hard load it may be slow to answer.
+const COUNTERS_WITHIN: Duration = Duration::from_secs(10);
+/// ... and so long once somebody wants to go home.
+const COUNTERS_AFTER_STOP: Duration = Duration::from_secs(1);
 
 /// What runs share.
 pub struct Session<'a> {
@@ -47,11 +49,11 @@ impl Session<'_> {
         let mut notes = Vec::new();
         let base = self.base(&mut notes).await;
         let db = self.target.endpoint.db;
-        let limit = self.plan.timeouts.command.max(COUNTERS_WITHIN);
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
-        outcome.server_before = counters::read(&self.target.control, db, limit).await;
+        outcome.server_before = counters::read(&self.target.control, db, COUNTERS_WITHIN).await;
         let own_before = self.target.control.connections_opened();
         let broken = self.load(base, &mut outcome, &mut notes).await.err();
+        let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
         outcome.server_after = counters::read(&self.target.control, db, limit).await;
         outcome.own_connections = self.target.control.connections_opened() - own_before;
         Ran { outcome, notes, broken }
@@ -73,10 +75,9 @@ impl Session<'_> {
 
     /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
     async fn base(&self, notes: &mut Vec<Warning>) -> Base {
-        let limit = self.plan.timeouts.command.max(COUNTERS_WITHIN);
         let control = &self.target.control;
         let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
-        match target::probe(control, &self.dataset, limit).await {
+        match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
             Ok(probe) => {
                 if !writes && probe.common().is_none() && probe.existing > 0 {
                     let versions: Vec<String> = probe.versions.iter().map(Version::to_string).collect();

@@ -24,8 +24,8 @@ pub struct Watch {
     sampler: JoinHandle<Outcome>,
     recorder: JoinHandle<Option<String>>,
     progress: Progress,
-    feed: Feed,
     snapshots: mpsc::Sender<Snapshot>,
+    phases: mpsc::Sender<Update>,
 }
 
 /// What the watchers came to.
@@ -58,9 +58,10 @@ impl Watch {
         sampled.server_pid(server_pid.and_then(|pid| i32::try_from(pid).ok()));
         let sampler = tokio::spawn(sampler.run());
         let recorder = tokio::spawn(record(inbox, timeline, feed.clone()));
-        let (snapshots, inbox) = mpsc::channel(ROOM);
-        tokio::spawn(forward(inbox, feed.clone()));
-        Ok(Self { sampled, sampler, recorder, progress, feed, snapshots })
+        let (snapshots, told) = mpsc::channel(ROOM);
+        let (phases, announced) = mpsc::channel(ROOM);
+        tokio::spawn(forward(told, announced, feed));
+        Ok(Self { sampled, sampler, recorder, progress, snapshots, phases })
     }
 
     /// Where loading threads tell of themselves.
@@ -78,12 +79,17 @@ impl Watch {
         if let Update::PhaseStarted { name, .. } = &update {
             self.sampled.phase(name);
         }
-        self.feed.send(update);
+        self.tell(update);
     }
 
     /// The phase is over.
     pub fn phase_ended(&self) {
-        self.feed.send(Update::PhaseEnded);
+        self.tell(Update::PhaseEnded);
+    }
+
+    fn tell(&self, update: Update) {
+        // A handful per run, far below the room that there is.
+        let _ = self.phases.try_send(update);
     }
 
     /// Takes the live view off the screen, and waits for the last sample (about a second at most).
@@ -115,8 +121,14 @@ async fn record(
     lost
 }
 
-async fn forward(mut snapshots: mpsc::Receiver<Snapshot>, feed: Feed) {
-    while let Some(snapshot) = snapshots.recv().await {
-        feed.send(Update::Fleet(snapshot));
+/// Hands on what the threads tell before it hands on that their phase is over, so that its last counts are seen.
+async fn forward(mut snapshots: mpsc::Receiver<Snapshot>, mut phases: mpsc::Receiver<Update>, feed: Feed) {
+    loop {
+        tokio::select! {
+            biased;
+            Some(snapshot) = snapshots.recv() => feed.send(Update::Fleet(snapshot)),
+            Some(update) = phases.recv() => feed.send(update),
+            else => return,
+        }
     }
 }

@@ -113,17 +113,7 @@ impl Connection {
         let dataset = shared.connector.dataset();
         let (tally, stop) = (&shared.tally, &shared.stop);
         let pass = Pass::new(spec, self.share, dataset, &mut self.ledger, &mut self.flight, tally, stop);
-        let mut result = pass.run(driver).await.map_err(drop);
-        if result.is_ok() {
-            result = match pass::drain(driver, &mut self.flight, spec.silence, stop).await {
-                Ok(()) => Ok(()),
-                Err(Broken { fault, text }) => {
-                    self.flight.abandon();
-                    tally.borrow_mut().recorder.errors.count(fault, 1, &text);
-                    Err(())
-                }
-            };
-        }
+        let result = pass.run(driver).await.map_err(drop);
         let Traffic { sent, received } = driver.traffic();
         let recorder = &mut tally.borrow_mut().recorder;
         recorder.bytes_sent += sent - before.sent;

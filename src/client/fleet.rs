@@ -18,7 +18,7 @@ use super::stop::Stop;
 use super::worker::{self, Counted, Order, Worker};
 use crate::dataset::Version;
 use crate::driver::{Connector, Op};
-use crate::plan::{Clients, Pipeline, Timeouts};
+use crate::plan::{Clients, DriverKind, Pipeline, Timeouts};
 use crate::record::{Base, ClientRecord, Recorder};
 
 /// What keeps a fleet from loading.
@@ -64,6 +64,12 @@ pub struct PassOrder {
     pub pipeline: Pipeline,
 }
 
+/// Stack of a loading thread.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
+/// ... that runs fred, whose parser calls itself once for every level of a nested reply, and a hostile server may nest a
+/// hundred thousand deep. Memory that is not touched costs nothing.
+const FRED_STACK_BYTES: usize = 1024 * 1024 * 1024;
+
 /// N clients on a few threads, ready for phases.
 pub struct Fleet {
     threads: Vec<Thread>,
@@ -105,7 +111,7 @@ impl Fleet {
                     .collect();
                 Worker::new(number, connector, stop, connections, snapshots)
             };
-            threads.push(Thread::start(number, core, clients.spin, worker).await?);
+            threads.push(Thread::start(number, core, clients, worker).await?);
         }
         Ok(Self { threads, timeouts, stagger: clients.stagger, spin: clients.spin, stop: stop.clone() })
     }
@@ -199,17 +205,23 @@ impl Thread {
     async fn start(
         number: u32,
         core: Option<usize>,
-        spin: bool,
+        clients: &Clients,
         worker: impl FnOnce() -> Worker + Send + 'static,
     ) -> Result<Self, FleetError> {
         let (orders, inbox) = mpsc::channel(4);
         let (ready, started) = oneshot::channel();
-        let handle = std::thread::Builder::new().name(format!("load-{number}")).spawn(move || {
-            let pinned = core.map_or(Ok(()), pin);
-            let fine = pinned.is_ok();
-            let _ = ready.send(pinned.map(|()| gettid()));
-            if fine { worker::block_on(worker, inbox, spin) } else { Ok(()) }
-        })?;
+        let spin = clients.spin;
+        let stack_bytes = match clients.driver {
+            DriverKind::Socket => STACK_BYTES,
+            DriverKind::Fred => FRED_STACK_BYTES,
+        };
+        let handle =
+            std::thread::Builder::new().name(format!("load-{number}")).stack_size(stack_bytes).spawn(move || {
+                let pinned = core.map_or(Ok(()), pin);
+                let fine = pinned.is_ok();
+                let _ = ready.send(pinned.map(|()| gettid()));
+                if fine { worker::block_on(worker, inbox, spin) } else { Ok(()) }
+            })?;
         let tid = started.await.map_err(|_| FleetError::Panicked)??;
         Ok(Self { tid, orders, handle: Some(handle) })
     }

@@ -83,8 +83,8 @@ pub trait Driver {
     /// Takes a request; it goes out with the next [`Self::poll`] at the latest.
     fn submit(&mut self, request: Request);
 
-    /// Moves what can be moved and appends what has been answered. Ready as soon as there is a completion or new room;
-    /// pending (and `cx` woken later) otherwise.
+    /// Moves what can be moved and appends what has been answered. Ready as soon as there is a completion, new room or part
+    /// of a reply, so that the caller can look at the clock; pending (and `cx` woken later) otherwise.
     ///
     /// # Errors
     /// The connection is lost. Completions that arrived before the loss have been appended.

@@ -115,6 +115,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
         while self.receive.start < self.receive.end {
             let arrived = &self.receive.bytes[self.receive.start..self.receive.end];
             match resp::scan(arrived).map_err(|malformed| protocol(malformed.to_string()))? {
+                Scan::More { .. } if matches!(arrived[0], b'*' | b'%' | b'~') => {
+                    // No command of ours is answered so, and the rest might never come.
+                    return Err(protocol(format!("a request was answered with an aggregate: {}", note(arrived))));
+                }
                 Scan::More { need } => {
                     self.receive.want(need);
                     return Ok(());
@@ -159,21 +163,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
             return Poll::Ready(Err(broken));
         }
         let (before, had_room) = (done.len(), self.has_room());
-        loop {
-            match self.exchange(cx, done) {
-                Err(broken) if done.len() > before => {
-                    self.broken = Some(broken);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(broken) => {
-                    self.broken = Some(broken.clone());
-                    return Poll::Ready(Err(broken));
-                }
-                Ok(_) if done.len() > before || !had_room && self.has_room() => return Poll::Ready(Ok(())),
-                // Part of a long reply: the rest may be there already.
-                Ok(true) => {}
-                Ok(false) => return Poll::Pending,
+        match self.exchange(cx, done) {
+            Err(broken) if done.len() > before => {
+                self.broken = Some(broken);
+                Poll::Ready(Ok(()))
             }
+            Err(broken) => {
+                self.broken = Some(broken.clone());
+                Poll::Ready(Err(broken))
+            }
+            // Also after part of a long reply: the caller looks at the clock, and comes back for the rest.
+            Ok(true) => Poll::Ready(Ok(())),
+            Ok(false) if !had_room && self.has_room() => Poll::Ready(Ok(())),
+            Ok(false) => Poll::Pending,
         }
     }
 

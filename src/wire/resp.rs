@@ -60,6 +60,8 @@ impl std::error::Error for Malformed {}
 const LONGEST_LINE: usize = 64 * 1024;
 /// Longest bulk string: twice the default `proto-max-bulk-len`. More is a length that was garbled.
 const LONGEST_BULK: u64 = 1 << 30;
+/// Longest aggregate (array, map, push message, ...). Its end is looked for anew whenever bytes arrive, so it must be bounded.
+const LONGEST_AGGREGATE: usize = 1024 * 1024;
 /// Most elements of one aggregate.
 const MOST_ELEMENTS: u64 = 1 << 24;
 
@@ -160,7 +162,12 @@ fn scan_one(buffer: &[u8], start: usize) -> Result<Item<'_>, Malformed> {
         b'_' => Reply::Null,
         b'*' if body == b"-1" => Reply::Null,
         b'*' | b'%' | b'~' | b'>' | b'|' => {
-            let Some(end) = extent(buffer, start)? else { return Ok(Item::More(buffer.len() + 1)) };
+            let Some(end) = extent(buffer, start)? else {
+                if buffer.len() - start > LONGEST_AGGREGATE {
+                    return fail("an aggregate of more than 1 MiB");
+                }
+                return Ok(Item::More(buffer.len() + 1));
+            };
             if matches!(line[0], b'>' | b'|') {
                 return Ok(Item::Skip(end));
             }

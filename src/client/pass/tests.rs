@@ -1,7 +1,7 @@
 use super::*;
 use crate::dataset::{KeyPattern, Order, ValuePattern};
 use crate::driver::scripted::{Fate as Script, ScriptedDriver};
-use crate::record::{Base, Recorder};
+use crate::record::{Base, Keys, Recorder};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -39,10 +39,7 @@ impl Bench {
             self.ledger.begin(version);
         }
         let pass = Pass::new(spec, share, &self.dataset, &mut self.ledger, &mut self.flight, &tally, &self.stop);
-        let mut result = pass.run(&mut self.driver).await;
-        if result.is_ok() {
-            result = drain(&mut self.driver, &mut self.flight, spec.silence, &self.stop).await;
-        }
+        let result = pass.run(&mut self.driver).await;
         let (recorder, clients) = tally.into_inner().finish();
         assert!(recorder.conserved(), "{:?} {:?}", recorder.requests, recorder.keys);
         assert_eq!(clients[0].1.requests, recorder.requests);
@@ -150,5 +147,3 @@ async fn a_stop_drains_what_is_in_flight_and_leaves_the_rest_unsent() {
     let (read, _) = bench.pass(Op::Read, 1, Pipeline::Window(10)).await;
     assert_eq!(read.requests.unsent, 1000, "nothing is begun after a stop");
 }
-
-use crate::record::Keys;
