@@ -53,6 +53,11 @@ pub enum Class {
 }
 
 impl Class {
+    /// Whether the server did something wrong, as opposed to a key that may rightly be missing.
+    pub const fn is_wrong(self) -> bool {
+        matches!(self, Self::Lost | Self::Stale | Self::Foreign | Self::Corrupt)
+    }
+
     /// The class's name in results.
     pub const fn name(self) -> &'static str {
         match self {

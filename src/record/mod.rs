@@ -144,7 +144,7 @@ pub struct Recorder {
     pub bytes_received: u64,
     /// Connections opened.
     pub connects: Connects,
-    /// The first wrong readings, at most [`EXAMPLES`].
+    /// The first wrong readings, at most [`EXAMPLES`]; keys that are only missing come last.
     pub wrong: Vec<WrongReading>,
 }
 
@@ -275,19 +275,51 @@ impl Recorder {
         self.bytes_sent += bytes_sent;
         self.bytes_received += bytes_received;
         self.connects.add(connects);
-        let room = EXAMPLES - self.wrong.len().min(EXAMPLES);
-        self.wrong.extend(wrong.iter().take(room).cloned());
+        for reading in wrong {
+            self.keep(reading.clone());
+        }
+        self.wrong.sort_by_key(|reading| !reading.class.is_wrong());
     }
 
-    /// Keeps a wrong reading, if there is still room.
+    /// Keeps a wrong reading, if there is still room. A key that is only missing makes room for one that is wrong: after a
+    /// write that broke down, millions may be absent, and the one corrupt value is what matters.
     pub fn keep(&mut self, wrong: WrongReading) {
         if self.wrong.len() < EXAMPLES {
             self.wrong.push(wrong);
+        } else if wrong.class.is_wrong()
+            && let Some(absent) = self.wrong.iter_mut().rev().find(|kept| !kept.class.is_wrong())
+        {
+            *absent = wrong;
         }
     }
 
     /// Whether nothing went missing in the counting.
     pub fn conserved(&self) -> bool {
         self.requests.conserved() && self.keys.conserved()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(index: u64, class: Class) -> WrongReading {
+        WrongReading { client: 0, index, version: 1, class, got: None, owner: None }
+    }
+
+    #[test]
+    fn a_wrong_value_is_kept_however_many_keys_are_absent() {
+        let (mut one, mut other) = (Recorder::default(), Recorder::default());
+        for index in 0..500 {
+            one.keep(reading(index, Class::Absent));
+            other.keep(reading(index, Class::Absent));
+        }
+        one.keep(reading(7, Class::Corrupt));
+        other.keep(reading(8, Class::Lost));
+        one.add(&other);
+        assert_eq!(one.wrong.len(), EXAMPLES);
+        let first: Vec<_> = one.wrong.iter().take(3).map(|r| (r.index, r.class)).collect();
+        assert_eq!(first[..2], [(8, Class::Lost), (7, Class::Corrupt)]);
+        assert_eq!(first[2].1, Class::Absent);
     }
 }

@@ -147,7 +147,7 @@ fn timeouts_loss_and_foreign_values() {
                 lost: 5d1d20b8-df6b-49ef-ae99-92218ed2a32a of client 2
                   expected b263a929-0809-4ab1-a282-865e0434a3c2
                   found    nothing
-                … and 10 more; result.json has the first 9
+                … and 4 more; result.json has the first 9
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
                 0 evicted   0 rejected

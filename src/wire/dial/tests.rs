@@ -132,12 +132,10 @@ async fn a_server_that_hangs_up_is_told_from_one_that_resets() {
         let port = listener.local_addr().expect("bound").port();
         let server = std::thread::spawn(move || {
             let (stream, _) = listener.accept().expect("a connection");
-            let socket = SockRef::from(&stream);
+            // Everything is read first, or closing would reset in any case.
+            std::io::Read::read(&mut &stream, &mut [0; 4096]).expect("a set-up");
             if reset {
-                socket.set_linger(Some(Duration::ZERO)).expect("an option");
-            } else {
-                // Everything is read first, or closing would reset.
-                std::io::Read::read(&mut &stream, &mut [0; 4096]).expect("a set-up");
+                SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("an option");
             }
         });
         let expected = if reset { Kind::Reset } else { Kind::Eof };
