@@ -21,7 +21,7 @@ pub use draft::{Draft, Overrides};
 pub use environment::escaped;
 pub use fault::Faults;
 pub use source::{Span, Written};
-pub use words::nearest;
+pub use words::{nearest, quoted};
 pub use written::{
     Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, SizeWeight, Spawn,
     Target, Text, Timeouts, Tls, Value, phase_names,

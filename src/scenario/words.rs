@@ -11,9 +11,18 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// `a`, `b` or `c`, each in backticks.
+/// Names of keys: `a`, `b` and `c`, each in backticks.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    enumerated('`', names)
+}
+
+/// Words that a key may have: "a", "b" and "c", each in quotes as they are written.
+pub fn quoted<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    enumerated('"', words)
+}
+
+fn enumerated<'a>(mark: char, names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("{mark}{name}{mark}")).collect();
     match names.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),

@@ -259,7 +259,7 @@ fn launch(spec: &Spawn, folder: &Folder, log: File) -> Result<Group, SpawnError>
 fn advice(program: &str) -> &'static str {
     match program {
         "redis-server" => "install it (Debian, Ubuntu: `apt-get install redis-server`)",
-        "valkey-server" => "install it (Debian, Ubuntu: `apt-get install valkey`)",
+        "valkey-server" => "install it (Debian, Ubuntu: `apt-get install valkey-server`)",
         "keydb-server" => "install KeyDB, or give the program's path",
         _ => "is it on PATH?",
     }

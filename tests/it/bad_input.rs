@@ -56,7 +56,12 @@ const WRONG: &[Wrong] = &[
     Wrong("count = 2", "count = 2\nconnections = 0", "connections = 0", &["connections"]),
     Wrong("count = 2", "count = 2\nthreads = 0", "threads = 0", &["threads"]),
     Wrong("count = 2", "count = 2\ncpus = [99999]", "cpus = [99999]", &["99999"]),
-    Wrong("driver = \"socket\"", "driver = \"sockets\"", "driver = \"sockets\"", &["sockets", "socket", "fred"]),
+    Wrong(
+        "driver = \"socket\"",
+        "driver = \"sockets\"",
+        "driver = \"sockets\"",
+        &["sockets", "\"socket\"", "\"fred\""],
+    ),
     Wrong("command = \"5s\"", "command = 5", "command = 5", &["\"5s\""]),
     Wrong("command = \"5s\"", "command = \"5 parsecs\"", "5 parsecs", &["parsecs"]),
     Wrong("command = \"5s\"", "command = \"0s\"", "command = \"0s\"", &["command"]),
@@ -68,7 +73,7 @@ const WRONG: &[Wrong] = &[
     Wrong("key = \"uuid\"", "key = \"k{i}\"", "key = \"k{i}\"", &["{n}", "{client}"]),
     Wrong("key = \"uuid\"", "key = \"k{m}\"", "key = \"k{m}\"", &["{m}", "{n}"]),
     Wrong("key = \"uuid\"", "key = \"k{n\"", "key = \"k{n\"", &["{", "}"]),
-    Wrong("key = \"uuid\"", "key = \"{client}{i}\"", "key = \"{client}{i}\"", &["client", "i"]),
+    Wrong("key = \"uuid\"", "key = \"{i}{client}\"", "key = \"{i}{client}\"", &["`{i}`", "`{client}`", "touch"]),
     Wrong("key = \"uuid\"", "key = \"\"", "key = \"\"", &["key"]),
     Wrong("value = \"uuid\"", "value = { size = \"1 kilo\" }", "1 kilo", &["kilo"]),
     Wrong("value = \"uuid\"", "value = { sise = \"1kB\" }", "sise", &["sise", "`size`"]),
@@ -170,7 +175,7 @@ fn wrong_command_lines_are_usage_errors() {
         let outcome = outcome.expect(2);
         assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
     };
-    told(Keyswarm::new(&["rnu"]).finish(), "run");
+    told(Keyswarm::new(&["chek"]).finish(), "'check'");
     told(Keyswarm::new(&["run"]).finish(), "SCENARIO");
     told(Keyswarm::new(&["run", "nowhere.toml"]).finish(), "nowhere.toml");
     told(Keyswarm::new(&["run", "."]).finish(), ".");

@@ -58,6 +58,12 @@ impl Process {
         fs::read_link(format!("/proc/{}/cwd", self.pid)).expect("a process of ours")
     }
 
+    /// The TCP port on which a server listens, from its title: `redis-server 127.0.0.1:6379`.
+    pub fn port(self) -> u16 {
+        let title = self.cmdline();
+        title.trim().rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port: {title}"))
+    }
+
     fn file(self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(format!("/proc/{}/{name}", self.pid)).expect("a process of ours"))
             .into_owned()

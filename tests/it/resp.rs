@@ -2,6 +2,7 @@
 //! and reads requests for the scripted server.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -28,18 +29,26 @@ impl Reply {
     }
 }
 
-/// One connection, over a unix socket so that it takes no port and needs no TLS.
+/// What a connection runs over.
+trait Stream: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Stream for T {}
+
+/// One connection, if possible over a unix socket, so that it takes no port and needs no TLS.
 pub struct Client {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<Box<dyn Stream>>,
 }
+
+/// The longest that a client waits for the next byte, or to be rid of it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Client {
     /// Connects, and logs in if there is a password.
     pub fn connect(socket: &Path, password: Option<&str>) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(10)))?;
-        let mut client = Self { stream: BufReader::new(stream) };
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut client = Self { stream: BufReader::new(Box::new(stream)) };
         if let Some(password) = password {
             match client.call(&["AUTH", password])? {
                 Reply::Error(text) => return Err(io::Error::other(text)),
@@ -47,6 +56,14 @@ impl Client {
             }
         }
         Ok(client)
+    }
+
+    /// Connects to a port of this host, for a server that was not started by a test.
+    pub fn connect_port(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream: BufReader::new(Box::new(stream)) })
     }
 
     /// One command, one reply.

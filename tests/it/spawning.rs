@@ -4,6 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::process::Process;
+use crate::resp::Client;
 use crate::run::{Keyswarm, Running};
 use crate::scenario::Scenario;
 
@@ -58,9 +59,15 @@ fn limits_and_arguments_reach_the_server() {
     let outcome = Keyswarm::run(&scenario).finish().expect(1);
     assert!(outcome.count("connect", "connect.refused") >= 3, "{outcome}");
 
-    let scenario = small().size(8, 10).spawned(", args = [\"--maxclients\", \"5\"]").write(1);
-    let outcome = Keyswarm::run(&scenario).finish().expect(1);
-    assert!(outcome.count("connect", "connect.refused") >= 3, "{outcome}");
+    let keys = ", maxclients = 50, tcp_backlog = 77, maxmemory = \"64MiB\"";
+    let args = ", args = [\"--hz\", \"50\"]";
+    let (running, server) = in_the_wait_phase(&small().spawned(&format!("{keys}{args}")).write(16).wait("1s"));
+    let mut client = Client::connect_port(server.port()).expect("the server that keyswarm started");
+    for (setting, value) in [("maxclients", "50"), ("tcp-backlog", "77"), ("maxmemory", "67108864"), ("hz", "50")] {
+        let told = client.call(&["CONFIG", "GET", setting]).expect("a reply").plain();
+        assert_eq!(told.lines().last(), Some(value), "{setting}");
+    }
+    running.finish().expect(0);
 }
 
 #[test]
@@ -87,9 +94,16 @@ fn a_spawned_server_that_is_killed_is_missed() {
 
 #[test]
 fn a_missing_program_says_what_to_install() {
-    let scenario = small().set("target.spawn", "{ program = \"surely-no-server\" }").write(1);
-    let outcome = Keyswarm::run(&scenario).finish().expect(3);
-    assert!(outcome.stderr.contains("surely-no-server") && outcome.stderr.contains("install"), "{outcome}");
+    for (program, advice) in [
+        ("redis-server", "apt-get install redis-server"),
+        ("valkey-server", "apt-get install valkey-server"),
+        ("surely-no-server", "is it on PATH?"),
+    ] {
+        let scenario = small().set("target.spawn", format!("{{ program = {program:?} }}")).write(1);
+        // A machine without any server.
+        let outcome = Keyswarm::run(&scenario).env("PATH", "/nowhere").finish().expect(3);
+        assert!(outcome.stderr.contains(&format!("`{program}`")) && outcome.stderr.contains(advice), "{outcome}");
+    }
 }
 
 #[test]

@@ -41,13 +41,22 @@ impl Source {
 }
 
 fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    below("src")
+}
+
+/// These tests.
+fn tests() -> Vec<Source> {
+    below("tests")
+}
+
+fn below(folder: &str) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut sources: Vec<Source> = files(&root)
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
         .map(|path| Source {
             text: fs::read_to_string(&path).expect("readable"),
-            path: path.strip_prefix(&root).expect("below src").display().to_string(),
+            path: path.strip_prefix(&root).expect("below the folder").display().to_string(),
         })
         .collect();
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -134,11 +143,60 @@ fn files_are_of_a_readable_length() {
 fn nothing_is_left_over() {
     // In pieces, so that this file is not found itself.
     let left = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("todo", "!("), concat!("dbg", "!(")];
-    let left = left.into_iter().chain([concat!("unimplemented", "!("), concat!("#[ign", "ore"), concat!("allow", "(")]);
+    let left = left.into_iter().chain([concat!("unimplemented", "!("), concat!("#[ign", "ore")]);
     let mut faults = Vec::new();
     for word in left {
         let found = sources().into_iter().filter(|source| source.text.contains(word));
         faults.extend(found.map(|source| format!("src/{}: {word}", source.path)));
+    }
+    none(&faults);
+}
+
+/// What silences a lint hides the next fault too.
+#[test]
+fn no_lint_is_silenced() {
+    let mut faults = Vec::new();
+    for source in sources().iter().chain(&tests()) {
+        let lines = source.text.lines().enumerate().filter(|(_, line)| silences(line));
+        faults.extend(lines.map(|(at, line)| format!("{}:{}: {line}", source.path, at + 1)));
+    }
+    none(&faults);
+}
+
+/// An attribute, inner or outer, plain or within `cfg_attr`, that allows or expects a lint.
+fn silences(line: &str) -> bool {
+    let line = line.trim_start();
+    (line.starts_with("#[") || line.starts_with("#![")) && ["allow(", "expect("].iter().any(|word| line.contains(word))
+}
+
+#[test]
+fn silenced_lints_are_found_in_every_form() {
+    for silenced in ["#[allow(dead_code)]", "#![allow(dead_code)]", "  #[cfg_attr(test, expect(unused))]"] {
+        assert!(silences(silenced), "{silenced}");
+    }
+    for loud in ["fn as_many_as_the_rows_allow() {", ".expect(\"a reason\")", "#[deny(dead_code)]"] {
+        assert!(!silences(loud), "{loud}");
+    }
+}
+
+#[test]
+fn no_text_names_a_place_of_one_machine() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ours = |path: &Path| path.extension().is_some_and(|ending| ["md", "toml"].iter().any(|ours| ending == *ours));
+    let texts = fs::read_dir(root).expect("readable").map(|entry| entry.expect("readable").path());
+    let texts =
+        texts.filter(|path| ours(path)).chain(files(&root.join("scenarios"))).chain(files(&root.join("scripts")));
+    let mut faults = Vec::new();
+    for path in texts {
+        let text = fs::read_to_string(&path).expect("readable");
+        for (at, line) in text.lines().enumerate() {
+            // This checkout itself, and the places in which checkouts and homes are.
+            let named =
+                [root.to_str().expect("text"), "/home/", "/root/", "/Users/"].iter().any(|place| line.contains(place));
+            if named {
+                faults.push(format!("{}:{}: {line}", path.display(), at + 1));
+            }
+        }
     }
     none(&faults);
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::scenario::units::number_shown;
-use crate::scenario::{Faults, Key, Span, Text, nearest};
+use crate::scenario::{Faults, Key, Span, Text, nearest, quoted};
 
 /// Collects what is wrong, and what is worth saying.
 pub struct Judge<'f> {
@@ -88,12 +88,12 @@ impl<'f> Judge<'f> {
             return *meaning;
         }
         let names = || words.iter().map(|(word, _)| *word);
-        let known = names().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let (known, are) = (quoted(names()), if words.len() == 1 { "is" } else { "are" });
         let what = match nearest(text, names()) {
             // Only words of ours are repeated, never what the environment gave.
-            _ if later.contains(&text) => format!("\"{text}\" is not available in this version; there is {known}"),
-            Some(near) => format!("no such {noun}; did you mean \"{near}\"?"),
-            None => format!("no such {noun}; there is {known}"),
+            _ if later.contains(&text) => format!("\"{text}\" is not available in this version; there {are} {known}"),
+            Some(near) => format!("no such {noun}; did you mean \"{near}\"? There {are} {known}"),
+            None => format!("no such {noun}; there {are} {known}"),
         };
         self.fault(written.span, what);
         default

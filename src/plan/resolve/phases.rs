@@ -63,7 +63,8 @@ fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
             judge.fault(span, "a wait phase sends nothing, so `pipeline` has no effect");
         }
         if duration.is_absent() {
-            judge.fault(*span, "a wait phase needs its `duration`, such as \"10s\"");
+            // At the word that makes it necessary.
+            judge.fault(run.span().unwrap_or(*span), "a wait phase needs its `duration`, such as \"10s\"");
         }
         return Run::Wait { duration: judge.above_zero(duration, Duration::from_secs(1)) };
     }
