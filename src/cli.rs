@@ -8,14 +8,24 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(
     version,
-    about = "A verifying load generator for Redis-compatible servers",
-    long_about = "A verifying load generator for Redis-compatible servers.\n\n\
+    about = "A verifying load generator for Redis-compatible servers.\n\n\
         A scenario file names N simulated clients. Each writes its own keys and reads every one back, all in parallel, \
         while timeouts, errors, this host and the server are watched. The answer is a verdict with its reasons: did every \
         limit hold, and was a single acknowledged write lost?",
-    after_help = "Exit codes: 0 every limit held · 1 a limit was broken · 2 usage or scenario error · 3 target not \
-        reachable or not startable · 4 measurement invalid · 70 a bug in keyswarm · 130 interrupted",
-    disable_help_subcommand = true
+    after_help = "Examples:\n  \
+          keyswarm run scenarios/quickstart.toml\n  \
+          keyswarm run scenarios/ten-clients.toml --target redis://192.168.56.101\n  \
+          keyswarm check scenarios/ten-clients.toml --set clients.count=20\n\n\
+        Exit codes:\n  \
+          0    every limit held\n  \
+          1    a limit was broken, or keys were left unsent or unread\n  \
+          2    wrong usage or scenario; nothing was touched\n  \
+          3    the target could not be reached or started, or admitted nobody\n  \
+          4    the measurement is invalid\n  \
+          70   a bug in keyswarm\n  \
+          130  interrupted; the results so far are written",
+    disable_help_subcommand = true,
+    max_term_width = 100
 )]
 pub struct Cli {
     /// What to do.
@@ -28,7 +38,7 @@ pub struct Cli {
 pub enum Command {
     /// Run a scenario: progress on stderr, summary on stdout, results in a folder
     Run(RunArgs),
-    /// Validate a scenario and print the resolved plan with its predictions; touches no server
+    /// Validate a scenario and print what it would do; touches no server
     Check(ScenarioArgs),
 }
 
@@ -37,13 +47,15 @@ pub enum Command {
 pub struct ScenarioArgs {
     /// The scenario file (TOML)
     pub scenario: PathBuf,
-    /// Load this server instead of the scenario's: redis://, rediss:// or redis+unix://
+    /// Load this server instead of the scenario's: redis://HOST:PORT/DB,
+    /// rediss:// (TLS) or redis+unix:///PATH
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,
-    /// Set any key of the scenario, e.g. clients.count=20 or phase.write.pipeline=1; repeatable
+    /// Change a key of the scenario, such as clients.count=20 or
+    /// phase.write.pipeline=1; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
-    /// Seed of all keys and values: the same seed gives the same bytes
+    /// The same seed gives the same keys and values
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -54,22 +66,25 @@ pub struct RunArgs {
     /// Which scenario.
     #[command(flatten)]
     pub scenario: ScenarioArgs,
-    /// The folder in which the result folder is made
+    /// Where the result folder is made
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// Write the result as JSON there too; `-` is stdout, in place of the summary
-    #[arg(long, value_name = "PATH")]
+    /// Write the result as JSON, too; `-` is stdout, in place of the
+    /// summary
+    #[arg(long, value_name = "PATH|-")]
     pub json: Option<String>,
     /// Print the result only: no progress, no notes
     #[arg(long, short)]
     pub quiet: bool,
-    /// No live view; one line every few seconds instead
+    /// One line every few seconds in place of the live view
     #[arg(long)]
     pub no_progress: bool,
-    /// Allow `flush` to empty a database that keyswarm did not start and that is not empty
+    /// Let `flush` empty a database that holds keys and that keyswarm did
+    /// not start
     #[arg(long)]
     pub allow_flush: bool,
-    /// Allow template keys, which could be somebody's, on a database that is not empty
+    /// Let template keys, which could be somebody's, be written to a
+    /// database that holds keys
     #[arg(long)]
     pub allow_overwrite: bool,
 }

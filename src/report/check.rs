@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
-use crate::plan::predict::{Prediction, over_tcp};
+use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{Cleanup, Clients, Flush, LimitSet, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn};
 use crate::scenario::units::{duration_shown, lines, number_shown, size_shown, size_text};
 
@@ -146,28 +146,37 @@ fn data(dataset: &Dataset, prediction: &Prediction) -> [String; 2] {
 
 fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
     let names = plan.phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
-    for (at, (phase, traffic)) in plan.phases.iter().zip(&prediction.phases).enumerate() {
+    let loads: Vec<_> =
+        plan.phases.iter().zip(&prediction.phases).map(|(phase, traffic)| load(phase, traffic)).collect();
+    let widest = |column: usize| loads.iter().flatten().map(|load| load[column].chars().count()).max().unwrap_or(0);
+    let (pipelines, sent, received) = (widest(1), widest(2), widest(3));
+    for (at, (phase, load)) in plan.phases.iter().zip(&loads).enumerate() {
         let label = if at == 0 { "phases" } else { "" };
-        let Phase { name, run } = phase;
-        let (what, pipeline) = match *run {
-            Run::Wait { duration } => {
-                row(out, label, &format!("{name:<names$}  nothing is sent for {}", duration_shown(duration)))?;
-                continue;
+        write!(out, "  {label:<LABEL$}{:<names$}  ", phase.name)?;
+        match load {
+            Ok([command, pipeline, out_bytes, in_bytes]) => {
+                let sizes = format!("{out_bytes:>sent$} out, {in_bytes:>received$} in");
+                writeln!(out, "{command}  {pipeline:<pipelines$}  {sizes}")?;
             }
-            Run::Write { pipeline } => ("SET", pipeline),
-            Run::Verify { pipeline } => ("GET", pipeline),
-        };
-        let pipeline = match pipeline {
-            Pipeline::Window(1) => "one at a time, closed loop".to_owned(),
-            Pipeline::Window(depth) => format!("pipeline {}, closed loop", number_shown(depth.into())),
-            Pipeline::All => "all due at once, open loop".to_owned(),
-        };
-        let (sent, received) = (size_shown(traffic.sent), size_shown(traffic.received));
-        let padding = names.saturating_sub(name.chars().count());
-        let line = format!("{name}{:padding$}  {what}  {pipeline}  {sent} out, {received} in", "");
-        writeln!(out, "  {label:<LABEL$}{line}")?;
+            Err(nothing) => writeln!(out, "{nothing}")?,
+        }
     }
     Ok(())
+}
+
+/// Command, pipeline, bytes sent and received; or the words for a phase that sends nothing.
+fn load(phase: &Phase, traffic: &PhaseTraffic) -> Result<[String; 4], String> {
+    let (command, pipeline) = match phase.run {
+        Run::Wait { duration } => return Err(format!("nothing is sent for {}", duration_shown(duration))),
+        Run::Write { pipeline } => ("SET", pipeline),
+        Run::Verify { pipeline } => ("GET", pipeline),
+    };
+    let pipeline = match pipeline {
+        Pipeline::Window(1) => "one at a time, closed loop".to_owned(),
+        Pipeline::Window(depth) => format!("pipeline {}, closed loop", number_shown(depth.into())),
+        Pipeline::All => "all due at once, open loop".to_owned(),
+    };
+    Ok([command.to_owned(), pipeline, size_shown(traffic.sent), size_shown(traffic.received)])
 }
 
 fn limits(plan: &Plan) -> String {
@@ -195,9 +204,9 @@ fn sockets(plan: &Plan, prediction: &Prediction) -> String {
         files => number_shown(files),
     };
     let (sockets, files) = (number_shown(prediction.sockets), number_shown(prediction.files));
-    let mut text = format!("{sockets}, two of them keyswarm's own; {files} of {room} fds");
+    let mut text = format!("{sockets}, two of keyswarm's own; {files} of {room} fds");
     if let Some(ports) = prediction.room.ports.filter(|_| over_tcp(plan)) {
-        text.push_str(&format!(", {} ports", number_shown(ports)));
+        text.push_str(&format!(", {sockets} of {} ports", number_shown(ports)));
     }
     text
 }

@@ -1,6 +1,7 @@
 //! The file on its way to a [`Scenario`]: opened, then changed by flags one at a time.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml_edit::Document;
@@ -21,6 +22,18 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// `--set path=value`, in the order given.
     pub set: Vec<String>,
+}
+
+/// What is wrong with a text that is no TOML, found at `at`. The parser takes a value that is missing for one without
+/// quotes.
+fn syntax<'m>(raw: &str, at: Option<Range<usize>>, message: &'m str) -> &'m str {
+    let (before, after) = at.and_then(|at| raw.split_at_checked(at.start)).unwrap_or((raw, raw));
+    let rest = after.lines().next().unwrap_or_default().trim_start();
+    if before.trim_end_matches([' ', '\t']).ends_with('=') && (rest.is_empty() || rest.starts_with('#')) {
+        "a value is missing after the `=`"
+    } else {
+        message.strip_suffix(", expected literal string").unwrap_or(message)
+    }
 }
 
 /// A scenario that flags may still change.
@@ -67,7 +80,7 @@ impl<'e> Draft<'e> {
             }
             Err(error) => {
                 let span = error.span().map(|range| Span::new(0, range));
-                faults.near(span, format!("no TOML: {}", error.message()));
+                faults.near(span, format!("no TOML: {}", syntax(&raw, error.span(), error.message())));
                 Err(faults)
             }
         }

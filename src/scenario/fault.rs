@@ -95,7 +95,7 @@ struct Report {
 
 impl Report {
     /// `faults` in `text`, whose parts begin at `starts`.
-    fn new(place: &str, name: &str, text: String, starts: &[usize], faults: &[&Fault], width: usize) -> Self {
+    fn new(place: &str, name: &str, mut text: String, starts: &[usize], faults: &[&Fault], width: usize) -> Self {
         let mut heading = match faults {
             [Fault { span: None, what }] => what.clone(),
             [_] => format!("1 error {place}"),
@@ -115,6 +115,10 @@ impl Report {
             }
         }
         labels.sort_by_key(LabeledSpan::offset);
+        // A place behind the last byte, such as a value that is missing there, would not be shown.
+        if labels.last().is_some_and(|label| label.offset() >= text.len()) {
+            text.push('\n');
+        }
         Self { heading, source: NamedSource::new(name, text), labels }
     }
 

@@ -15,14 +15,27 @@ fn masked(text: &str) -> String {
     words.join(" ")
 }
 
+/// What a narrow terminal shows.
+fn narrow(args: &[&str]) -> String {
+    let shown = Keyswarm::new(args).env("COLUMNS", "80").finish().expect(0).stdout;
+    let longest = shown.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(80), "{shown}");
+    shown
+}
+
 #[test]
 fn help() {
-    insta::assert_snapshot!(Keyswarm::new(&["--help"]).finish().expect(0).stdout);
+    insta::assert_snapshot!(narrow(&["--help"]));
 }
 
 #[test]
 fn help_of_run() {
-    insta::assert_snapshot!(Keyswarm::new(&["run", "--help"]).finish().expect(0).stdout);
+    insta::assert_snapshot!(narrow(&["run", "--help"]));
+}
+
+#[test]
+fn help_of_check() {
+    insta::assert_snapshot!(narrow(&["check", "--help"]));
 }
 
 #[test]

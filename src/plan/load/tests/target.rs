@@ -1,0 +1,82 @@
+//! `[target]`, and the variables that mostly stand there.
+
+use super::{right, wrong};
+
+#[test]
+fn a_target_is_one_server() {
+    let text = r#"
+between = "next"
+phase = [{ run = "write" }]
+[target]
+url = "redis://:hunter2@example"
+spawn = { password = "hunter2" }
+tls = { cert = "c.pem", insecure = "yes" }
+protocol = 4
+"#;
+    insta::assert_snapshot!(wrong(text), @r#"
+     × 5 errors in DIR/six.toml
+      ╭─[DIR/six.toml:2:11]
+    1 │ 
+    2 │ between = "next"
+      ·           ───┬──
+      ·              ╰─┤ "next" is not available in this version; there is
+      ·                │ "flush"
+    3 │ phase = [{ run = "write" }]
+      ╰────
+      ╭─[DIR/six.toml:6:9]
+    5 │ url = "redis://:*******@example"
+    6 │ spawn = { password = "*******" }
+      ·         ────────────┬───────────
+      ·                     ╰─┤ `url` and `spawn` both name a server; leave one of them
+      ·                       │ away
+    7 │ tls = { cert = "c.pem", insecure = "yes" }
+      ·       ──────────────────┬─────────────────┬
+      ·                         │                 ╰─┤ `true` or `false` is wanted here,
+      ·                         │                   │ this is a string
+      ·                         ╰── `tls` has no effect without a rediss:// URL
+    8 │ protocol = 4
+      ·            ┬
+      ·            ╰── the protocol is 2 (RESP2) or 3 (RESP3)
+      ╰────
+    "#);
+}
+
+#[test]
+fn variables_are_filled_in_and_named_if_they_are_not_set() {
+    let text = r#"
+phase = [{ run = "write" }]
+description = "$${HOST}"
+target.url = "redis://:${PW}@${HOST}:${PORT:-7000}"
+clients.count = "${COUNT}"
+"#;
+    let plan = right(text);
+    assert!(plan.resolved.contains("redis://:***@example:7000/0"), "{}", plan.resolved);
+    assert_eq!((plan.description.as_deref(), plan.clients.count), (Some("${HOST}"), 7));
+    insta::assert_snapshot!(wrong(r#"
+phase = [{ run = "write" }]
+target.url = "redis://:${PW}@${NOWHERE}:7000"
+clients.driver = "${PW}"
+clients.stagger = "${PW}"
+dataset.key = "a{${PW}}"
+"#), @r#"
+     × 4 errors in DIR/six.toml
+      ╭─[DIR/six.toml:3:30]
+    2 │ phase = [{ run = "write" }]
+    3 │ target.url = "redis://:${PW}@${NOWHERE}:7000"
+      ·                              ─────┬────
+      ·                                   ╰─┤ `NOWHERE` is not set in the
+      ·                                     │ environment; set it, or write
+      ·                                     │ `${NOWHERE:-default}`
+    4 │ clients.driver = "${PW}"
+      ·                  ───┬───
+      ·                     ╰── no such driver; there are "fred" and "socket"
+    5 │ clients.stagger = "${PW}"
+      ·                   ───┬───
+      ·                      ╰─┤ no duration; write a number and a unit, such
+      ·                        │ as "250ms", "5s" or "1m"
+    6 │ dataset.key = "a{${PW}}"
+      ·               ─────┬────
+      ·                    ╰── with its variables filled in, this is no template
+      ╰────
+    "#);
+}
