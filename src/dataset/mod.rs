@@ -11,7 +11,7 @@ mod value;
 
 pub use author::{Author, Mix};
 pub use order::Order;
-pub use template::{Template, TemplateError};
+pub use template::Template;
 pub use value::{Alphabet, Sizes, ValuePattern};
 
 /// A key's version: 1 for the first write, raised by every further write phase. 0 is never written.
@@ -261,11 +261,6 @@ impl Dataset {
                 Some("template values carry no version: a second write of the same bytes cannot be told from the first")
             }
         }
-    }
-
-    /// Whether two versions of a key differ in their bytes.
-    pub fn tells_versions(&self) -> bool {
-        !matches!(self.value, ValuePattern::Template(_))
     }
 
     /// The version that `value` claims for `place`, if it is this key's in any version.

@@ -93,7 +93,7 @@ impl Sizes {
         let total = self.steps.last().map_or(1, |step| step.1);
         let draw = scramble(seed ^ scramble(u64::from(place.client) << 40 ^ place.index ^ 0x73_697a_6573));
         // The upper half of the product spreads the draw evenly over 0 … total − 1.
-        let at = (u128::from(draw) * u128::from(total) >> 64) as u64;
+        let at = ((u128::from(draw) * u128::from(total)) >> 64) as u64;
         self.steps.iter().find(|step| at < step.1).map_or(0, |step| step.0)
     }
 
@@ -150,7 +150,7 @@ pub fn write(sealed: u128, bytes: usize, alphabet: Alphabet, out: &mut Vec<u8>) 
             let letters = alphabet.letters();
             for byte in &mut block {
                 // Spreads 256 values over the letters; the slight bias harms nobody here.
-                *byte = letters[usize::from(*byte) * letters.len() >> 8];
+                *byte = letters[(usize::from(*byte) * letters.len()) >> 8];
             }
         }
         out.extend_from_slice(&block);

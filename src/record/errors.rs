@@ -38,11 +38,6 @@ impl Errors {
         rows
     }
 
-    /// All errors together.
-    pub fn total(&self) -> u64 {
-        self.rows.iter().map(|row| row.count).sum()
-    }
-
     /// Adds another count.
     pub fn add(&mut self, other: &Self) {
         for row in &other.rows {

@@ -67,11 +67,6 @@ impl Latency {
         })
     }
 
-    /// The highest latency; `None` without any.
-    pub fn max(&self) -> Option<Percentile> {
-        self.percentile(100.0)
-    }
-
     fn highest(&self) -> Option<u64> {
         self.histogram.as_ref().map(|h| h.max())
     }
@@ -139,7 +134,7 @@ mod tests {
     #[test]
     fn nothing_has_no_percentiles() {
         assert_eq!(Latency::default().percentile(50.0), None);
-        assert_eq!(Latency::default().max(), None);
+        assert_eq!(Latency::default().percentile(100.0), None);
     }
 
     #[test]
@@ -149,7 +144,7 @@ mod tests {
         latency.record_censored(ms(5000), 2);
         assert_eq!(latency.percentile(50.0).map(|p| p.at_least), Some(false));
         assert_eq!(latency.percentile(99.0).map(|p| p.at_least), Some(true));
-        assert_eq!(latency.max().map(|p| (p.us / 10_000, p.at_least)), Some((500, true)));
+        assert_eq!(latency.percentile(100.0).map(|p| (p.us / 10_000, p.at_least)), Some((500, true)));
         assert_eq!((latency.count(), latency.censored()), (100, 2));
     }
 
@@ -157,7 +152,7 @@ mod tests {
     fn no_percentile_is_above_the_highest_value() {
         let mut latency = Latency::default();
         latency.record(Duration::from_micros(1_234_567), 1);
-        let max = latency.max().map(|p| p.us);
+        let max = latency.percentile(100.0).map(|p| p.us);
         assert!(latency.percentile(99.99).map(|p| p.us) <= max);
     }
 

@@ -195,7 +195,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::record::Percentile;
-    use crate::verdict::{Level, fixture};
+    use crate::verdict::fixture::{self, Level};
 
     #[test]
     fn reasons_read_as_short_sentences() {

@@ -84,11 +84,6 @@ impl ThreadProbe {
     }
 }
 
-/// The calling thread's id, as the kernel counts threads: what a loading thread tells the sampler.
-pub fn this_thread() -> i32 {
-    nix::unistd::gettid().as_raw()
-}
-
 fn from_ticks(ticks: u64) -> Duration {
     let per_second = procfs::ticks_per_second().max(1);
     Duration::from_secs(ticks / per_second) + Duration::from_secs(ticks % per_second) / per_second as u32
@@ -97,6 +92,10 @@ fn from_ticks(ticks: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn this_thread() -> i32 {
+        nix::unistd::gettid().as_raw()
+    }
 
     #[test]
     fn ticks_become_time() {

@@ -46,7 +46,7 @@ impl Handle {
         self.watched.send_modify(|watched| watched.phase = name.into());
     }
 
-    /// The loading threads ([`this_thread`](super::process::this_thread)) from now on.
+    /// The loading threads (their ids, as the kernel counts threads) from now on.
     pub fn threads(&self, tids: Vec<i32>) {
         self.watched.send_modify(|watched| watched.threads = tids);
     }

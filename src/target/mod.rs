@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-pub use facts::{Facts, ServerConfig};
+pub use facts::Facts;
 pub use spawn::{SpawnError, SpawnedServer};
-pub use store::{Guarded, Probe, flush, may_flush, may_write, probe, unlink};
+pub use store::{Guarded, flush, may_flush, may_write, probe, unlink};
 
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
 use crate::wire::control::Control;
@@ -98,11 +98,6 @@ impl Target {
         self.server.as_ref().and_then(SpawnedServer::cpus)
     }
 
-    /// The last lines of a spawned server's log; empty for any other.
-    pub fn log_tail(&self) -> String {
-        self.server.as_ref().map(SpawnedServer::log_tail).unwrap_or_default()
-    }
-
     /// Which server, where, and how it came to be: `redis 7.0.15 127.0.0.1:40211 (spawned, core 0)`.
     pub fn describe(&self) -> String {
         let Endpoint { transport, tls, db, .. } = &self.endpoint;
@@ -131,10 +126,14 @@ impl Target {
     }
 
     /// Stops a server that keyswarm spawned and removes its folder; others are left alone. Two seconds at most.
-    pub async fn stop(mut self) {
-        if let Some(server) = self.server.take() {
-            server.stop().await;
-        }
+    ///
+    /// If the server had ended before, by itself, this tells how, with the last lines of its log.
+    pub async fn stop(mut self) -> Option<String> {
+        let server = self.server.take()?;
+        let died =
+            server.ended().map(|how| format!("the server ended ({how}); the end of its log:\n{}", server.log_tail()));
+        server.stop().await;
+        died
     }
 }
 

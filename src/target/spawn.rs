@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -203,11 +203,6 @@ impl SpawnedServer {
     /// How to reach it.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
-    }
-
-    /// Its private folder, removed with it.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// The cores that it was pinned to.

@@ -68,12 +68,11 @@ async fn what_a_server_forbids_is_said() {
     let server = TestServer::start(&user);
     let target = reach(login(server.unix(), Some("narrow"), "pw")).await;
     assert_eq!(target.facts.title(), "server");
-    assert_eq!(target.facts.config, ServerConfig::default());
+    assert_eq!(target.facts.config, facts::ServerConfig::default());
     assert_eq!(target.facts.dbsize, None);
     for word in ["INFO", "CONFIG", "DBSIZE"] {
         assert!(target.facts.warnings.iter().any(|text| text.starts_with(word)), "{word}");
     }
-    assert_eq!(target.control.client_id(), None);
     // INFO alone still tells the most.
     let server = TestServer::start(&["--rename-command", "CONFIG", "", "--maxmemory", "50mb"]);
     let target = reach(server.unix()).await;

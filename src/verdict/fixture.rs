@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use super::counters::CommandCounts;
+pub use super::limits::Level;
 use super::*;
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::{
@@ -151,17 +153,16 @@ pub fn good_run() -> RunOutcome {
 
 /// An outcome of one run.
 pub fn outcome(run: RunOutcome) -> Outcome {
-    let mut server = ServerSide::default();
-    server.name = Some("redis".to_owned());
-    server.version = Some("7.0.15".to_owned());
-    server.address = "127.0.0.1:6379".to_owned();
-    server.cpu_percent_max = Some(99.6);
-    server.cpu_seconds = Some(0.9);
-    server.memory_bytes_max = Some(1 << 30);
-    let mut generator = Generator::default();
-    generator.cpu_percent_max = Some(34.4);
-    generator.cpu_seconds = Some(0.4);
-    generator.rss_bytes_max = Some(18 << 20);
+    let server = ServerSide {
+        name: Some("redis".to_owned()),
+        version: Some("7.0.15".to_owned()),
+        address: "127.0.0.1:6379".to_owned(),
+        cpu_percent_max: Some(99.6),
+        cpu_seconds: Some(0.9),
+        memory_bytes_max: Some(1 << 30),
+        ..ServerSide::default()
+    };
+    let generator = Generator { cpu_percent_max: Some(34.4), cpu_seconds: Some(0.4), rss_bytes_max: Some(18 << 20) };
     Outcome {
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_028_012),
         interrupted: false,

@@ -54,17 +54,6 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The exit code of `keyswarm run`: 0 pass, 1 fail, 3 nobody was admitted, 4 invalid, 130 interrupted.
-    pub fn exit_code(&self) -> u8 {
-        match self.verdict {
-            Verdict::Interrupted => 130,
-            Verdict::Fail if self.nobody_admitted => 3,
-            Verdict::Fail => 1,
-            Verdict::Invalid => 4,
-            Verdict::Pass => 0,
-        }
-    }
-
     /// Whether the server's counts agree: in every run, in one run not, or it could not be told.
     pub fn reconciled(&self) -> Option<bool> {
         let results = || self.reconciliations.iter().map(|r| &r.result);

@@ -11,10 +11,10 @@ mod reconcile;
 mod warning;
 mod watched;
 
-pub use counters::{CommandCounts, CommandStat, ServerCounters};
+pub use counters::{CommandStat, ServerCounters};
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
-pub use limits::{Cause, Level, Tally};
+pub use limits::{Cause, Tally};
 pub use outcome::{Outcome, PhaseOutcome, RunOutcome};
 pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
 pub use warning::Warning;

@@ -37,8 +37,6 @@ pub struct Control {
 struct Shared {
     dialer: Dialer,
     opened: AtomicU64,
-    /// 0: not known; no server counts from there.
-    client_id: AtomicU64,
 }
 
 type Answer = oneshot::Sender<Result<Value, Broken>>;
@@ -50,21 +48,11 @@ struct Call {
 }
 
 impl Control {
-    /// Opens the connection.
-    ///
-    /// # Errors
-    /// It could not be opened.
-    pub async fn connect(dialer: Dialer) -> Result<Self, Broken> {
-        let dialed = dialer.dial().await?;
-        Ok(Self::adopt(dialer, dialed))
-    }
-
     /// Makes a connection that `dialer` has opened the control connection. Must be called within a tokio runtime.
     pub fn adopt(dialer: Dialer, dialed: Dialed) -> Self {
         let (calls, queue) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared { dialer, opened: AtomicU64::new(1), client_id: AtomicU64::new(0) });
+        let shared = Arc::new(Shared { dialer, opened: AtomicU64::new(1) });
         let task = Task { queue, shared: Arc::clone(&shared) };
-        shared.take_id(&dialed);
         tokio::spawn(task.run(dialed));
         Self { calls, shared }
     }
@@ -98,25 +86,13 @@ impl Control {
     pub fn connections_opened(&self) -> u64 {
         self.shared.opened.load(Ordering::Relaxed)
     }
-
-    /// The server's name for the present connection (`CLIENT ID`), if it told.
-    pub fn client_id(&self) -> Option<u64> {
-        Some(self.shared.client_id.load(Ordering::Relaxed)).filter(|&id| id != 0)
-    }
 }
 
 impl Shared {
-    fn take_id(&self, dialed: &Dialed) {
-        self.client_id.store(dialed.client_id.unwrap_or(0), Ordering::Relaxed);
-    }
-
     async fn redial(&self) -> Result<Dialed, Broken> {
         let dialed = self.dialer.dial().await;
         let reached = match &dialed {
-            Ok(dialed) => {
-                self.take_id(dialed);
-                true
-            }
+            Ok(_) => true,
             Err(broken) => !matches!(broken.fault.stage, Stage::Dns | Stage::Connect),
         };
         self.opened.fetch_add(u64::from(reached), Ordering::Relaxed);

@@ -39,8 +39,6 @@ pub struct Dialed {
     pub times: ConnectTimes,
     /// The server's name for it (`CLIENT ID`), if it told.
     pub client_id: Option<u64>,
-    /// Our TCP port; `None` on a unix socket.
-    pub local_port: Option<u16>,
     /// Worth telling a person once.
     pub notes: Vec<&'static str>,
 }
@@ -87,11 +85,6 @@ impl Dialer {
         self.0.tls.as_ref().map(|(config, _)| Arc::clone(config))
     }
 
-    /// The name that TLS verifies.
-    pub fn server_name(&self) -> Option<&ServerName<'static>> {
-        self.0.tls.as_ref().map(|(_, name)| name)
-    }
-
     /// Opens a connection and waits until the server has answered on it.
     ///
     /// Name, TCP and TLS share `timeouts.connect`; everything after has `timeouts.setup`.
@@ -128,8 +121,7 @@ impl Dialer {
         let began = Instant::now();
         let admitted = route.setup.run(&mut stream, &route.address, route.timeouts.setup).await?;
         times.setup = began.elapsed();
-        let local_port = stream.local_port();
-        Ok(Dialed { stream, times, client_id: admitted.client_id, local_port, notes: admitted.notes })
+        Ok(Dialed { stream, times, client_id: admitted.client_id, notes: admitted.notes })
     }
 }
 

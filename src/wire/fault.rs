@@ -102,11 +102,6 @@ impl Fault {
         Self { stage, kind }
     }
 
-    /// Whether a limit of `[timeouts]` passed, as opposed to an error.
-    pub fn is_timeout(self) -> bool {
-        self.kind == Kind::TimedOut
-    }
-
     /// The fault that an I/O error in `stage` stands for.
     pub fn from_io(stage: Stage, error: &io::Error) -> Self {
         Self::new(stage, Kind::from_io(error))

@@ -24,11 +24,6 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The local TCP port; `None` on a unix socket.
-    pub fn local_port(&self) -> Option<u16> {
-        self.tcp().and_then(|tcp| tcp.local_addr().ok()).map(|address| address.port())
-    }
-
     /// Asks the system to report a peer whose *host* is gone, or cut off, after about `within`. A peer that is merely
     /// stopped or busy is left alone, since its system still acknowledges for it. Nothing to do on a unix socket.
     ///

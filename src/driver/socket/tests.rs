@@ -130,7 +130,8 @@ async fn what_was_answered_before_a_loss_is_delivered_first() {
     for index in 0..3 {
         driver.submit(request(Op::Write, index));
     }
-    poll_fn(|cx| Poll::Ready(assert!(driver.poll(cx, &mut Vec::new()).is_pending()))).await;
+    let waits = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut Vec::new()).is_pending())).await;
+    assert!(waits);
     server.write_all(b"+OK\r\n+OK\r\n+O").await.expect("room");
     drop(server);
     let (done, broken) = take(&mut driver, 3).await;

@@ -113,11 +113,6 @@ impl View for Bars {
 
     fn begin(&mut self, _: &State) {}
 
-    fn note(&mut self, note: &str) {
-        // Above the bars, where it stays. A terminal that is gone is no reason to end the run.
-        let _ = self.multi.println(text::note(note).render(self.colour));
-    }
-
     fn most_rows(&self) -> usize {
         let (height, _) = (self.size)();
         MOST_BARS.min(height.saturating_sub(LINES_WITHOUT_BARS + 1)).max(1)

@@ -49,8 +49,6 @@ pub enum Update {
     Sample(Arc<Sample>),
     /// The phase is over.
     PhaseEnded,
-    /// Something to read at once; it stays.
-    Note(String),
 }
 
 /// What runs against what, as the first line says it.
@@ -99,8 +97,6 @@ trait View {
     fn every(&self) -> Duration;
     /// Before everything else.
     fn begin(&mut self, state: &State);
-    /// Something to read at once.
-    fn note(&mut self, note: &str);
     /// Rows of clients for which there is room.
     fn most_rows(&self) -> usize {
         usize::MAX
@@ -126,11 +122,6 @@ impl Feed {
             // Full or gone: neither may hold up the load.
             let _ = sender.try_send(Message::Update(update));
         }
-    }
-
-    /// Whether anybody looks; a snapshot for nobody need not be made.
-    pub fn is_watched(&self) -> bool {
-        self.sender.is_some()
     }
 }
 
@@ -194,9 +185,6 @@ fn watch(title: Title, updates: &Receiver<Message>, mut view: impl View) {
             Ok(Message::Update(update)) => {
                 let now = began.elapsed();
                 let ended = state.ended.len();
-                if let Update::Note(note) = &update {
-                    view.note(note);
-                }
                 state.apply(update, now);
                 if state.ended.len() > ended {
                     view.phase_ended(&state);

@@ -33,10 +33,6 @@ impl<W: Write> View for Lines<W> {
         self.line(&text::title(state).render(false));
     }
 
-    fn note(&mut self, note: &str) {
-        self.line(&text::note(note).render(false));
-    }
-
     fn draw(&mut self, state: &State, now: Duration) {
         if let Some(line) = text::plain(state, now) {
             self.line(&line.render(false));

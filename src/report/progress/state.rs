@@ -136,7 +136,6 @@ impl State {
             }
             Update::Sample(sample) => self.sample = Some(sample),
             Update::PhaseEnded => self.end_phase(now),
-            Update::Note(_) => {}
         }
     }
 

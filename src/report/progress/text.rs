@@ -94,11 +94,6 @@ pub fn ended(phase: &EndedPhase) -> Line {
     Line::of(&ended_items(phase))
 }
 
-/// Something to read at once.
-pub fn note(note: &str) -> Line {
-    Line::of(&[Item::new(0, "", Paint::Warn, format!("⚠ {note}"))])
-}
-
 /// What runs against what, in one line.
 pub fn title(state: &State) -> Line {
     let mut items = title_items(state);

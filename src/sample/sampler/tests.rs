@@ -50,7 +50,7 @@ async fn sampled(ask: &Arc<Script>, count: usize) -> (Vec<Arc<Sample>>, Outcome)
     let began = Instant::now().into_std();
     let (sampler, handle) = Sampler::new(SECOND, began, Some(Arc::clone(ask)), 0, out);
     handle.phase("write");
-    handle.threads(vec![super::super::process::this_thread()]);
+    handle.threads(vec![nix::unistd::gettid().as_raw()]);
     let task = tokio::spawn(sampler.run());
     let mut taken = Vec::new();
     while taken.len() < count {

@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
@@ -50,7 +51,7 @@ async fn a_server_is_started_as_the_scenario_says() {
         ..redis()
     };
     let (server, control) = start(&spec).await;
-    let folder = server.folder().to_owned();
+    let folder = server.folder.path().to_owned();
     for (name, value) in [
         ("maxmemory", "67108864"),
         ("maxclients", "77"),
@@ -85,7 +86,7 @@ async fn a_server_is_started_as_the_scenario_says() {
 #[tokio::test]
 async fn it_ends_with_its_owner_even_if_that_panics_or_it_is_stopped() {
     let (server, _control) = start(&redis()).await;
-    let (pid, folder) = (server.pid(), server.folder().to_owned());
+    let (pid, folder) = (server.pid(), server.folder.path().to_owned());
     kill(process(pid), Signal::SIGSTOP).expect("ours");
     let panicked = std::thread::spawn(move || {
         let _owned = server;

@@ -20,7 +20,9 @@ fn uuids(clients: u32, keys: u64) -> Dataset {
 }
 
 async fn control(server: &TestServer) -> Control {
-    Control::connect(Dialer::new(&server.unix(), &TIMEOUTS).expect("no TLS")).await.expect("admitted")
+    let dialer = Dialer::new(&server.unix(), &TIMEOUTS).expect("no TLS");
+    let dialed = dialer.dial().await.expect("admitted");
+    Control::adopt(dialer, dialed)
 }
 
 async fn number(control: &Control, args: &[&[u8]]) -> i64 {

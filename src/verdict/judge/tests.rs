@@ -3,6 +3,11 @@ use crate::plan::Limits;
 use crate::verdict::fixture::*;
 use crate::wire::fault::{Fault, Kind, Stage};
 
+/// What the exit code is chosen by: the verdict, and whether nobody was admitted.
+fn ending(judgement: &Judgement) -> (Verdict, bool) {
+    (judgement.verdict, judgement.nobody_admitted)
+}
+
 fn judged(run: RunOutcome) -> Judgement {
     judge(&plan(), &outcome(run))
 }
@@ -10,7 +15,7 @@ fn judged(run: RunOutcome) -> Judgement {
 #[test]
 fn a_good_run_passes_without_a_word() {
     let judgement = judged(good_run());
-    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Pass, 0));
+    assert_eq!(ending(&judgement), (Verdict::Pass, false));
     assert_eq!((judgement.reasons, judgement.warnings), (Vec::new(), Vec::new()));
 }
 
@@ -19,14 +24,14 @@ fn interrupted_goes_before_fail_and_fail_before_invalid() {
     let mut run = good_run();
     run.server_after = Some(counters(ALL - 1, ALL, ALL));
     let judgement = judged(run.clone());
-    assert_eq!((judgement.verdict, judgement.exit_code(), judgement.reconciled()), (Verdict::Invalid, 4, Some(false)));
+    assert_eq!((ending(&judgement), judgement.reconciled()), ((Verdict::Invalid, false), Some(false)));
     run.phases[2].record.keys.matched -= 1;
     run.phases[2].record.keys.lost += 1;
     let judgement = judged(run.clone());
-    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 1));
+    assert_eq!(ending(&judgement), (Verdict::Fail, false));
     assert_eq!(judgement.reasons.len(), 2, "the doubt is still said");
     let judgement = judge(&plan(), &Outcome { interrupted: true, ..outcome(run) });
-    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Interrupted, 130));
+    assert_eq!(ending(&judgement), (Verdict::Interrupted, false));
     assert_eq!(judgement.reasons[0].cause, Cause::Interrupted { phase: Some("verify".to_owned()) });
 }
 
@@ -49,11 +54,11 @@ fn nobody_admitted_has_a_code_and_a_reason_of_its_own() {
     record.connects.refused = 4;
     record.errors.count(Fault::new(Stage::Connect, Kind::Refused), 4, "Connection refused");
     let judgement = judged(run.clone());
-    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 3));
+    assert_eq!(ending(&judgement), (Verdict::Fail, true));
     assert_eq!((judgement.reasons.len(), judgement.warnings), (1, Vec::new()));
     let both = outcome(run);
     let both = Outcome { runs: vec![good_run(), both.runs[0].clone()], ..both };
-    assert_eq!(judge(&plan(), &both).exit_code(), 1, "some were admitted before");
+    assert_eq!(ending(&judge(&plan(), &both)), (Verdict::Fail, false), "some were admitted before");
 }
 
 #[test]
@@ -100,11 +105,11 @@ fn each_warning_is_given_once() {
 #[test]
 fn no_run_at_all_is_never_a_pass() {
     let nothing = Outcome { runs: Vec::new(), ..outcome(good_run()) };
-    assert_eq!(judge(&plan(), &nothing).exit_code(), 1);
+    assert_eq!(ending(&judge(&plan(), &nothing)), (Verdict::Fail, false));
     let unreachable = Outcome { unreachable: Some("cannot connect to x".to_owned()), ..nothing };
     let judgement = judge(&plan(), &unreachable);
-    assert_eq!((judgement.verdict, judgement.exit_code()), (Verdict::Fail, 3));
+    assert_eq!(ending(&judgement), (Verdict::Fail, true));
     assert_eq!(judgement.reasons[0].cause, Cause::Unreachable("cannot connect to x".to_owned()));
     let later = Outcome { runs: vec![good_run()], ..unreachable };
-    assert_eq!(judge(&plan(), &later).exit_code(), 1, "an earlier run was admitted");
+    assert_eq!(ending(&judge(&plan(), &later)), (Verdict::Fail, false), "an earlier run was admitted");
 }

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::verdict::CommandStat;
+use crate::verdict::counters::CommandCounts;
 use crate::verdict::fixture::*;
-use crate::verdict::{CommandCounts, CommandStat};
 use crate::wire::fault::Fault;
 
 fn result(run: &RunOutcome) -> Reconciled {
