@@ -1,10 +1,11 @@
-//! What the server says of itself: the text of `INFO`, read line by line.
+//! What the server says of itself, as the samples need it.
 
 use std::future::Future;
 use std::time::Duration;
 
 use super::Server;
 use crate::wire::fault::Broken;
+use crate::wire::info::Info;
 
 /// Something that can ask the server for `INFO`: the control connection, or a test's script.
 pub trait Ask: Send + Sync + 'static {
@@ -28,74 +29,32 @@ pub struct Reading {
 
 impl Reading {
     /// Reads the text of `INFO`; `db` is the selected database. Lines that are unknown or make no sense are passed over.
-    pub fn parse(info: &str, db: u32) -> Self {
-        let mut lines = Lines::default();
-        for line in info.lines() {
-            lines.take(line.trim_end(), db);
-        }
-        lines.reading()
-    }
-}
-
-/// The lines that matter, as they were found.
-#[derive(Default)]
-struct Lines {
-    server: Server,
-    keyspace: bool,
-    main_thread: [Option<f64>; 2],
-    process: [Option<f64>; 2],
-    clock_us: Option<u64>,
-}
-
-impl Lines {
-    fn take(&mut self, line: &str, db: u32) {
-        // A database without keys has no line: only the section's heading tells zero from not told.
-        if line == "# Keyspace" {
-            self.keyspace = true;
-        }
-        let Some((name, value)) = line.split_once(':') else { return };
-        let server = &mut self.server;
-        let counter = match name {
-            "run_id" => return value.clone_into(&mut server.run_id),
-            "used_cpu_sys_main_thread" => return self.main_thread[0] = value.parse().ok(),
-            "used_cpu_user_main_thread" => return self.main_thread[1] = value.parse().ok(),
-            "used_cpu_sys" => return self.process[0] = value.parse().ok(),
-            "used_cpu_user" => return self.process[1] = value.parse().ok(),
-            "server_time_usec" => &mut self.clock_us,
-            "used_memory" => &mut server.memory_bytes,
-            "connected_clients" => &mut server.clients,
-            "total_connections_received" => &mut server.connections_received,
-            "rejected_connections" => &mut server.rejected_connections,
-            "evicted_keys" => &mut server.evicted,
-            "expired_keys" => &mut server.expired,
-            "total_commands_processed" => &mut server.commands,
-            "instantaneous_ops_per_sec" => &mut server.ops_per_second,
-            _ if name.strip_prefix("db").is_some_and(|n| n.parse() == Ok(db)) => return server.keys = keys(value),
-            _ => return,
+    pub fn parse(text: &str, db: u32) -> Self {
+        let info = Info::parse(text);
+        let main_cpu = total(&info, "used_cpu_sys_main_thread", "used_cpu_user_main_thread");
+        let cpu = main_cpu.or_else(|| total(&info, "used_cpu_sys", "used_cpu_user"));
+        let server = Server {
+            run_id: info.get("run_id").unwrap_or_default().to_owned(),
+            cpu_percent: None,
+            cpu_seconds: cpu.map(|cpu| cpu.as_secs_f64()),
+            memory_bytes: info.number("used_memory"),
+            keys: info.keys(db),
+            clients: info.number("connected_clients"),
+            connections_received: info.number("total_connections_received"),
+            rejected_connections: info.number("rejected_connections"),
+            evicted: info.number("evicted_keys"),
+            expired: info.number("expired_keys"),
+            commands: info.number("total_commands_processed"),
+            ops_per_second: info.number("instantaneous_ops_per_sec"),
         };
-        *counter = value.parse().ok();
-    }
-
-    fn reading(self) -> Reading {
-        let Self { mut server, keyspace, main_thread, process, clock_us } = self;
-        if keyspace && server.keys.is_none() {
-            server.keys = Some(0);
-        }
-        let main_cpu = total(main_thread);
-        let cpu = main_cpu.or_else(|| total(process));
-        server.cpu_seconds = cpu.map(|cpu| cpu.as_secs_f64());
-        Reading { server, cpu, main_thread: main_cpu.is_some(), clock: clock_us.map(Duration::from_micros) }
+        let clock = info.number("server_time_usec").map(Duration::from_micros);
+        Self { server, cpu, main_thread: main_cpu.is_some(), clock }
     }
 }
 
 /// System and user time together; `None` unless both are told and sane.
-fn total([system, user]: [Option<f64>; 2]) -> Option<Duration> {
-    Duration::try_from_secs_f64(system? + user?).ok()
-}
-
-/// `keys=123,expires=0,avg_ttl=0`.
-fn keys(value: &str) -> Option<u64> {
-    value.split(',').find_map(|field| field.strip_prefix("keys=")).and_then(|keys| keys.parse().ok())
+fn total(info: &Info, system: &str, user: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(info.decimal(system)? + info.decimal(user)?).ok()
 }
 
 #[cfg(test)]

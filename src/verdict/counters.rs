@@ -1,5 +1,9 @@
 //! The server's own counters at one moment, read out of `INFO everything` (or `INFO all`).
 
+use std::collections::BTreeMap;
+
+use crate::wire::info::{CommandStat, Info};
+
 /// What the server had counted at one moment. Counters are since its start; what it does not tell is 0 or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounters {
@@ -35,18 +39,7 @@ pub struct CommandCounts {
     /// `GET`.
     pub get: CommandStat,
     /// Calls of commands that keyswarm never sends, by name.
-    pub others: Vec<(String, u64)>,
-}
-
-/// One line of `commandstats`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommandStat {
-    /// Executed, also those that failed while executing.
-    pub calls: u64,
-    /// Refused before they were executed; `None` before Redis 6.2, which does not count them.
-    pub rejected: Option<u64>,
-    /// Failed while executing.
-    pub failed: u64,
+    pub others: BTreeMap<String, u64>,
 }
 
 /// What keyswarm and the client library send beside `SET` and `GET`; a subcommand counts as its command.
@@ -63,65 +56,40 @@ impl ServerCounters {
     ///
     /// Nothing is required: a server that tells less gives fewer counters.
     pub fn from_info(info: &str, db: u32) -> Self {
-        let mut counters = Self::default();
-        let database = format!("db{db}");
-        for line in info.lines().map(str::trim) {
-            // The database has no line while it is empty, and `commandstats` none before the first call.
-            match line {
-                "# Keyspace" => counters.dbsize = Some(counters.dbsize.unwrap_or(0)),
-                "# Commandstats" => drop(counters.commands.get_or_insert_default()),
-                _ => {}
-            }
-            let Some((name, value)) = line.split_once(':') else { continue };
-            if name == "run_id" {
-                counters.run_id = Some(value.to_owned());
-            } else if name == database {
-                counters.dbsize = field(value, "keys").or(counters.dbsize);
-            } else if let Some(command) = name.strip_prefix("cmdstat_") {
-                counters.commands.get_or_insert_default().enter(command, value);
-            } else if let Some(counter) = counters.counter(name) {
-                *counter = value.parse().unwrap_or(0);
-            }
+        let info = Info::parse(info);
+        let number = |name| info.number(name).unwrap_or(0);
+        Self {
+            run_id: info.get("run_id").map(str::to_owned),
+            dbsize: info.keys(db),
+            commands: info.commands().map(CommandCounts::of),
+            evicted: number("evicted_keys"),
+            expired: number("expired_keys"),
+            rejected_connections: number("rejected_connections"),
+            connections_received: number("total_connections_received"),
+            keyspace_hits: number("keyspace_hits"),
+            keyspace_misses: number("keyspace_misses"),
+            commands_processed: number("total_commands_processed"),
+            foreign_clients: 0,
         }
-        counters
-    }
-
-    fn counter(&mut self, name: &str) -> Option<&mut u64> {
-        Some(match name {
-            "evicted_keys" => &mut self.evicted,
-            "expired_keys" => &mut self.expired,
-            "rejected_connections" => &mut self.rejected_connections,
-            "total_connections_received" => &mut self.connections_received,
-            "keyspace_hits" => &mut self.keyspace_hits,
-            "keyspace_misses" => &mut self.keyspace_misses,
-            "total_commands_processed" => &mut self.commands_processed,
-            _ => return None,
-        })
     }
 }
 
 impl CommandCounts {
-    /// Enters one line: `cmdstat_NAME:VALUE`.
-    fn enter(&mut self, name: &str, value: &str) {
-        let stat = CommandStat {
-            calls: field(value, "calls").unwrap_or(0),
-            rejected: field(value, "rejected_calls"),
-            failed: field(value, "failed_calls").unwrap_or(0),
-        };
-        let name = name.to_ascii_lowercase();
-        match name.split('|').next().unwrap_or(&name) {
-            "set" => self.set = stat,
-            "get" => self.get = stat,
-            // keyswarm reads settings, it never resets counters.
-            command if OWN.contains(&command) && name != RESET => {}
-            _ => self.others.push((name, stat.calls)),
+    /// Sorts commands out by whom they are from.
+    fn of<'a>(commands: impl Iterator<Item = (&'a str, CommandStat)>) -> Self {
+        let mut counts = Self::default();
+        for (name, stat) in commands {
+            let name = name.to_ascii_lowercase();
+            match name.split('|').next().unwrap_or(&name) {
+                "set" => counts.set = stat,
+                "get" => counts.get = stat,
+                // keyswarm reads settings, it never resets counters.
+                command if OWN.contains(&command) && name != RESET => {}
+                _ => *counts.others.entry(name).or_default() += stat.calls,
+            }
         }
+        counts
     }
-}
-
-/// The number of `NAME=number` in a list that commas divide.
-fn field(list: &str, name: &str) -> Option<u64> {
-    list.split(',').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name)?.1.parse().ok()
 }
 
 #[cfg(test)]
@@ -146,9 +114,9 @@ mod tests {
         assert_eq!((counters.connections_received, counters.commands_processed), (5, 40));
         assert_eq!((counters.keyspace_hits, counters.keyspace_misses), (11, 1));
         let commands = counters.commands.expect("told");
-        assert_eq!(commands.set, CommandStat { calls: 15, rejected: Some(2), failed: 1 });
+        assert_eq!(commands.set, CommandStat { calls: 15, rejected: Some(2), failed: Some(1) });
         assert_eq!(commands.get, CommandStat::default());
-        assert_eq!(commands.others, [("del".to_owned(), 7)]);
+        assert_eq!(commands.others, BTreeMap::from([("del".to_owned(), 7)]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Finished runs for tests, here and in `report`: a plan with two phases, and outcomes that add up.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +13,7 @@ use crate::plan::{
     Server, TargetPlan, Timeouts, Transport,
 };
 use crate::record::{ClientRecord, Keys, Latency, Recorder, Requests};
+use crate::wire::info::CommandStat;
 
 /// Four clients with 250 keys each.
 pub const CLIENTS: u32 = 4;
@@ -126,11 +128,11 @@ pub fn verify() -> PhaseOutcome {
 
 /// The server's counters after so many calls, with so many keys.
 pub fn counters(set: u64, get: u64, dbsize: u64) -> ServerCounters {
-    let stat = |calls| CommandStat { calls, rejected: Some(0), failed: 0 };
+    let stat = |calls| CommandStat { calls, rejected: Some(0), failed: Some(0) };
     ServerCounters {
         run_id: Some("one".to_owned()),
         dbsize: Some(dbsize),
-        commands: Some(CommandCounts { set: stat(set), get: stat(get), others: Vec::new() }),
+        commands: Some(CommandCounts { set: stat(set), get: stat(get), others: BTreeMap::new() }),
         connections_received: 1 + if set > 0 { u64::from(CLIENTS) } else { 0 },
         keyspace_hits: get,
         commands_processed: set + get + 10,

@@ -11,7 +11,7 @@ mod reconcile;
 mod warning;
 mod watched;
 
-pub use counters::{CommandStat, ServerCounters};
+pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
 pub use limits::{Cause, Tally};

@@ -7,6 +7,7 @@ use super::counters::RESET;
 use super::{PhaseOutcome, RunOutcome, ServerCounters, Warning};
 use crate::record::{Keys, Recorder};
 use crate::wire::fault::{Kind, Stage};
+use crate::wire::info::CommandStat;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +152,7 @@ fn other_clients(run: &RunOutcome, before: &ServerCounters, after: &ServerCounte
 /// Calls between both readings of commands that keyswarm never sends.
 fn foreign_commands(before: &ServerCounters, after: &ServerCounters) -> Vec<(String, u64)> {
     let (Some(before), Some(after)) = (&before.commands, &after.commands) else { return Vec::new() };
-    let earlier = |name: &str| before.others.iter().find(|(other, _)| other == name).map_or(0, |(_, calls)| *calls);
+    let earlier = |name: &str| before.others.get(name).copied().unwrap_or(0);
     let calls = after.others.iter().map(|(name, calls)| (name.clone(), calls.saturating_sub(earlier(name))));
     calls.filter(|(_, calls)| *calls > 0).collect()
 }
@@ -159,7 +160,7 @@ fn foreign_commands(before: &ServerCounters, after: &ServerCounters) -> Vec<(Str
 /// Calls of `SET` and of `GET`, each with whether refused ones are among them.
 fn calls(before: &ServerCounters, after: &ServerCounters) -> Option<((u64, bool), (u64, bool))> {
     let (before, after) = (before.commands.as_ref()?, after.commands.as_ref()?);
-    let of = |before: super::CommandStat, after: super::CommandStat| {
+    let of = |before: CommandStat, after: CommandStat| {
         let rejected = after.rejected.unwrap_or(0).saturating_sub(before.rejected.unwrap_or(0));
         // A command that was never called has no line, which says nothing about what its line would tell.
         let told = after.rejected.is_some() || after.calls == 0;

@@ -1,11 +1,13 @@
 //! The text of `INFO`, taken apart. No I/O.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
-    fields: HashMap<String, String>,
+    /// Sorted, so that lines of one kind stand together.
+    fields: BTreeMap<String, String>,
+    sections: BTreeSet<String>,
 }
 
 /// A line of `INFO commandstats`. Counters are since the server's start or its last `CONFIG RESETSTAT`.
@@ -14,30 +16,27 @@ pub struct CommandStat {
     /// Executed, also those that ended in an error.
     pub calls: u64,
     /// Refused before they were executed (OOM, READONLY, NOPERM, ...). `None` before Redis 6.2, which does not count them.
-    pub rejected_calls: Option<u64>,
+    pub rejected: Option<u64>,
     /// Executed, and ended in an error. `None` before Redis 6.2.
-    pub failed_calls: Option<u64>,
+    pub failed: Option<u64>,
 }
 
-/// A line of `INFO keyspace`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keyspace {
-    /// Keys in the database.
-    pub keys: u64,
-    /// Those that will expire.
-    pub expires: u64,
-}
+/// What a command's name follows.
+const COMMAND: &str = "cmdstat_";
 
 impl Info {
-    /// Takes a text apart. Headers, blank lines and lines without a colon are skipped; of two equal names the last counts.
+    /// Takes a text apart. Lines that are neither a heading nor a name and a value are passed over; of two equal names
+    /// the last counts.
     pub fn parse(text: &str) -> Self {
-        let fields = text
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_owned(), value.trim_end().to_owned()))
-            .collect();
-        Self { fields }
+        let mut info = Self::default();
+        for line in text.lines().map(str::trim) {
+            if let Some(heading) = line.strip_prefix('#') {
+                info.sections.insert(heading.trim().to_owned());
+            } else if let Some((name, value)) = line.split_once(':') {
+                info.fields.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        info
     }
 
     /// A field as it is written.
@@ -55,25 +54,30 @@ impl Info {
         self.get(name)?.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// The counters of a command ("set", "client|info"), whatever its case; `None` if it was never called.
-    pub fn commandstats(&self, command: &str) -> Option<CommandStat> {
-        let line = self.get(&format!("cmdstat_{}", command.to_ascii_lowercase()))?;
-        Some(CommandStat {
-            calls: part(line, "calls")?,
-            rejected_calls: part(line, "rejected_calls"),
-            failed_calls: part(line, "failed_calls"),
-        })
+    /// The counters of each command that was called, by its name ("set", "client|info"; as the server writes it), in the
+    /// order of names. `None` if the server does not tell of commands, which is not the same as none.
+    pub fn commands(&self) -> Option<impl Iterator<Item = (&str, CommandStat)>> {
+        let lines = self.fields.range(COMMAND.to_owned()..);
+        let mut commands = lines.map_while(|(name, line)| Some((name.strip_prefix(COMMAND)?, stat(line)))).peekable();
+        let told = self.sections.contains("Commandstats") || commands.peek().is_some();
+        told.then_some(commands)
     }
 
-    /// The error replies whose first word is `word` ("OOM"); `None` if there was none, or the server does not count them.
-    pub fn errorstat(&self, word: &str) -> Option<u64> {
-        part(self.get(&format!("errorstat_{word}"))?, "count")
+    /// Keys in a database; `None` if the server does not tell of databases.
+    pub fn keys(&self, db: u32) -> Option<u64> {
+        match self.get(&format!("db{db}")).and_then(|line| part(line, "keys")) {
+            // A database without keys has no line: only the section's heading tells zero from not told.
+            None => self.sections.contains("Keyspace").then_some(0),
+            keys => keys,
+        }
     }
+}
 
-    /// A database; `None` if it is empty.
-    pub fn keyspace(&self, db: u32) -> Option<Keyspace> {
-        let line = self.get(&format!("db{db}"))?;
-        Some(Keyspace { keys: part(line, "keys")?, expires: part(line, "expires").unwrap_or(0) })
+fn stat(line: &str) -> CommandStat {
+    CommandStat {
+        calls: part(line, "calls").unwrap_or(0),
+        rejected: part(line, "rejected_calls"),
+        failed: part(line, "failed_calls"),
     }
 }
 
@@ -91,7 +95,8 @@ mod tests {
     const TEXT: &str = "# Server\r\nredis_version:7.0.15\r\nos:Linux 6.1 x86_64\r\nexecutable:/a:b\r\n\r\n# CPU\r\n\
         used_cpu_user_main_thread:0.125\r\n# Commandstats\r\n\
         cmdstat_set:calls=3,usec=9,usec_per_call=3.00,rejected_calls=2,failed_calls=1\r\n\
-        cmdstat_get:calls=7,usec=9,usec_per_call=1.28\r\n# Errorstats\r\nerrorstat_OOM:count=2\r\n\
+        cmdstat_get:calls=7,usec=9,usec_per_call=1.28\r\ncmdstat_client|list:calls=1,usec=14\r\n\
+        # Errorstats\r\nerrorstat_OOM:count=2\r\n\
         # Keyspace\r\ndb3:keys=12,expires=1,avg_ttl=0\r\nused_memory:18446744073709551615\r\n";
 
     #[test]
@@ -102,13 +107,23 @@ mod tests {
         assert_eq!(info.decimal("used_cpu_user_main_thread"), Some(0.125));
         assert_eq!(info.number("used_memory"), Some(u64::MAX));
         assert_eq!(info.number("redis_version"), None);
-        let set = CommandStat { calls: 3, rejected_calls: Some(2), failed_calls: Some(1) };
-        assert_eq!(info.commandstats("SET"), Some(set));
-        assert_eq!(info.commandstats("get").map(|stat| (stat.calls, stat.rejected_calls)), Some((7, None)));
-        assert_eq!(info.commandstats("del"), None);
-        assert_eq!(info.errorstat("OOM"), Some(2));
-        assert_eq!(info.keyspace(3), Some(Keyspace { keys: 12, expires: 1 }));
-        assert_eq!(info.keyspace(0), None);
+        let old = |calls| CommandStat { calls, ..CommandStat::default() };
+        let set = CommandStat { calls: 3, rejected: Some(2), failed: Some(1) };
+        let commands: Vec<_> = info.commands().expect("told").collect();
+        assert_eq!(commands, [("client|list", old(1)), ("get", old(7)), ("set", set)]);
+        assert_eq!((info.keys(3), info.keys(0)), (Some(12), Some(0)));
+    }
+
+    #[test]
+    fn nothing_is_told_from_not_told() {
+        let info = Info::parse("# Keyspace\r\n\r\n# Commandstats\r\n");
+        assert_eq!((info.keys(0), info.commands().map(Iterator::count)), (Some(0), Some(0)));
+        for text in
+            ["", ":", "keys=1", "cmdstat", "db0:", "dbx:keys=1", "cmdstas_x:calls=1\ncmdstatz:calls=1", "a\0b:\u{fffd}"]
+        {
+            let info = Info::parse(text);
+            assert_eq!((info.keys(0), info.commands().map(Iterator::count)), (None, None), "{text}");
+        }
     }
 
     proptest! {
@@ -116,9 +131,9 @@ mod tests {
         fn no_text_panics(text in "[#a-z_:=,0-9.\r\n -]{0,200}") {
             let info = Info::parse(&text);
             for name in ["a", "set", ""] {
-                let _ = (info.number(name), info.decimal(name), info.commandstats(name), info.errorstat(name));
+                let _ = (info.number(name), info.decimal(name));
             }
-            let _ = info.keyspace(0);
+            let _ = (info.keys(0), info.commands().map(Iterator::count));
         }
 
         #[test]
@@ -133,9 +148,9 @@ mod tests {
         #[test]
         fn any_counts_come_back(calls: u64, rejected: u64, keys: u64, db: u32) {
             let info = Info::parse(&format!("cmdstat_x:calls={calls},rejected_calls={rejected}\ndb{db}:keys={keys}\n"));
-            let stat = CommandStat { calls, rejected_calls: Some(rejected), failed_calls: None };
-            prop_assert_eq!(info.commandstats("x"), Some(stat));
-            prop_assert_eq!(info.keyspace(db).map(|space| space.keys), Some(keys));
+            let stat = CommandStat { calls, rejected: Some(rejected), failed: None };
+            prop_assert_eq!(info.commands().map(Iterator::collect::<Vec<_>>), Some(vec![("x", stat)]));
+            prop_assert_eq!(info.keys(db), Some(keys));
         }
     }
 }

@@ -106,7 +106,7 @@ fn timeouts_loss_and_foreign_values() {
         after.dbsize = Some(987);
         after.connections_received += 1;
         after.keyspace_misses = 13;
-        after.commands.iter_mut().for_each(|commands| commands.others.push(("del".to_owned(), 7)));
+        after.commands.iter_mut().for_each(|commands| commands.others.extend([("del".to_owned(), 7)]));
     }
     insta::assert_snapshot!(of_run(run), @r"
     FAIL  four-clients: 10 command timeouts (limit 0)

@@ -1,10 +1,12 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::verdict::CommandStat;
 use crate::verdict::counters::CommandCounts;
 use crate::verdict::fixture::*;
 use crate::wire::fault::Fault;
+use crate::wire::info::CommandStat;
 
 fn result(run: &RunOutcome) -> Reconciled {
     reconcile(run, ALL).result
@@ -18,7 +20,7 @@ fn seen(after: ServerCounters) -> RunOutcome {
 fn with_others(mut counters: ServerCounters, name: &str) -> ServerCounters {
     counters.connections_received += 1;
     if let Some(commands) = &mut counters.commands {
-        commands.others.push((name.to_owned(), 3));
+        commands.others.insert(name.to_owned(), 3);
     }
     counters
 }
@@ -117,9 +119,9 @@ fn refusals_count_where_the_server_counts_them() {
     (write.requests.ok, write.requests.failed) = (ALL - 10, 10);
     (write.keys.acknowledged, write.keys.refused) = (ALL - 10, 10);
     write.errors.count(Fault::new(Stage::Reply, Kind::Oom), 10, "OOM");
-    let stat = |calls, rejected| CommandStat { calls, rejected, failed: 0 };
+    let stat = |calls, rejected| CommandStat { calls, rejected, failed: Some(0) };
     let after = |set| ServerCounters {
-        commands: Some(CommandCounts { set, get: stat(ALL, Some(0)), others: Vec::new() }),
+        commands: Some(CommandCounts { set, get: stat(ALL, Some(0)), others: BTreeMap::new() }),
         ..counters(ALL, ALL, ALL - 10)
     };
     run.server_after = Some(after(stat(ALL - 10, Some(10))));
