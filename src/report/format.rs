@@ -4,21 +4,11 @@
 
 use std::time::Duration;
 
+pub use crate::scenario::units::number_shown as count;
+use crate::scenario::units::scaled;
+
 /// Shown where there is no number.
 pub const NONE: &str = "–";
-
-/// A count with thousands set apart: `6,912,004`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A count in few characters, for a crowded line: `812`, `6.9 M`.
 pub fn short_count(n: u64) -> String {
@@ -102,26 +92,12 @@ pub fn clock(duration: Duration) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes:02}:{seconds:02}") }
 }
 
-/// One decimal below ten of a unit, none above and none of the smallest. The last unit takes all that is left.
-fn scaled(value: f64, base: f64, units: &[&'static str]) -> (String, &'static str) {
-    let (mut value, mut unit) = (value, 0);
-    // `0.5` below the base is where rounding would reach it.
-    while value >= base - 0.5 && unit + 1 < units.len() {
-        value /= base;
-        unit += 1;
-    }
-    let number = if unit == 0 || value >= 9.95 { format!("{value:.0}") } else { format!("{value:.1}") };
-    (number, units.get(unit).copied().unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_set_apart_by_thousands() {
-        let texts = [0, 7, 999, 1000, 6_912_004, u64::MAX].map(count);
-        assert_eq!(texts, ["0", "7", "999", "1,000", "6,912,004", "18,446,744,073,709,551,615"]);
+    fn large_counts_are_short_on_a_crowded_line() {
         let texts = [0, 999, 1000, 9_949, 9_999, 999_499, 999_500, 6_912_004].map(short_count);
         assert_eq!(texts, ["0", "999", "1.0 k", "9.9 k", "10 k", "999 k", "1.0 M", "6.9 M"]);
     }

@@ -64,15 +64,30 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// `bytes` for people: `1.9 GB`.
+/// `bytes` for people, in decimal units: `512 B`, `1.9 GB`, `720 MB`.
 pub fn size_shown(bytes: u64) -> String {
-    ByteSize::b(bytes).display().si().to_string()
+    let (number, unit) = scaled(bytes as f64, 1000.0, &["B", "kB", "MB", "GB", "TB", "PB", "EB"]);
+    format!("{number} {unit}")
 }
 
-/// `number` for people: `10,000,000`.
+/// `value` and its unit, out of `units`, each `base` times the one before: one decimal below ten of a unit, none above and
+/// none of the smallest. The last unit takes all that is left. Rounded first and the unit chosen afterwards, so that
+/// 999,999 bytes never read "1000 kB".
+pub fn scaled(value: f64, base: f64, units: &[&'static str]) -> (String, &'static str) {
+    let (mut value, mut unit) = (value, 0);
+    // `0.5` below the base is where rounding would reach it.
+    while value >= base - 0.5 && unit + 1 < units.len() {
+        value /= base;
+        unit += 1;
+    }
+    let number = if unit == 0 || value >= 9.95 { format!("{value:.0}") } else { format!("{value:.1}") };
+    (number, units.get(unit).copied().unwrap_or_default())
+}
+
+/// `number` for people, with thousands set apart: `10,000,000`.
 pub fn number_shown(number: u64) -> String {
     let digits = number.to_string();
-    let mut shown = String::with_capacity(digits.len() * 4 / 3);
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
             shown.push(',');
@@ -121,14 +136,16 @@ mod tests {
         for text in ["", "5", "kB", "5x", "-5B", "99999EB"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
-        assert_eq!(
-            (duration_shown(Duration::from_secs(90)), size_shown(1_900_000_000)),
-            ("1 m 30 s".into(), "1.9 GB".into())
-        );
-        assert_eq!(
-            (number_shown(7), number_shown(1000), number_shown(10_000_000)),
-            ("7".into(), "1,000".into(), "10,000,000".into())
-        );
+    }
+
+    #[test]
+    fn what_is_shown_reads_well() {
+        assert_eq!(duration_shown(Duration::from_secs(90)), "1 m 30 s");
+        let sizes = [0, 999, 1000, 9_949, 999_499, 999_999, 1_900_000_000, u64::MAX].map(size_shown);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "9.9 kB", "999 kB", "1.0 MB", "1.9 GB", "18 EB"]);
+        let numbers = [0, 7, 999, 1000, 6_912_004, u64::MAX].map(number_shown);
+        assert_eq!(numbers, ["0", "7", "999", "1,000", "6,912,004", "18,446,744,073,709,551,615"]);
+        assert_eq!(lines("one two longestword", 7), ["one two", "longestword"]);
     }
 
     proptest! {

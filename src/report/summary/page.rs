@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use owo_colors::OwoColorize;
 
+use crate::scenario::units::lines;
+
 /// The column in which everything behind a label starts.
 pub const BODY: usize = 12;
 
@@ -110,24 +112,17 @@ fn clean(text: &str) -> String {
 
 /// Breaks a text between words; a word longer than a line is broken where the line ends.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in clean(text).split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
-        let line = lines.last_mut().map_or(0, |line| columns(line));
-        if line > 0 && line + 1 + word.len() > width {
-            lines.push(String::new());
-        } else if line > 0 {
-            lines.last_mut().into_iter().for_each(|line| line.push(' '));
-        }
-        while word.len() > width {
-            let rest = word.split_off(width);
-            lines.last_mut().into_iter().for_each(|line| line.extend(&word));
-            lines.push(String::new());
-            word = rest;
-        }
-        lines.last_mut().into_iter().for_each(|line| line.extend(&word));
+    let lines = lines(&clean(text), width).into_iter();
+    lines.flat_map(|line| broken(&line, width)).collect()
+}
+
+/// A line in pieces of at most `width` columns; an empty one stays.
+fn broken(line: &str, width: usize) -> Vec<String> {
+    let characters: Vec<char> = line.chars().collect();
+    if characters.is_empty() {
+        return vec![String::new()];
     }
-    lines
+    characters.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
 /// A text cut to so many columns.
