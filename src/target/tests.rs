@@ -1,3 +1,5 @@
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -45,7 +47,22 @@ async fn a_spawned_target_answers_and_knows_itself() {
     assert_eq!(target.describe(), format!("redis {version} 127.0.0.1:{port} (spawned, core 0)"));
     assert_eq!(target.local_pid(), target.facts.process_id);
     target.dialer.dial().await.expect("admitted");
-    target.stop().await;
+    assert_eq!(target.stop().await, None);
+}
+
+#[tokio::test]
+async fn a_spawned_server_that_died_says_how() {
+    let plan = TargetPlan { server: Server::Spawned(redis()), ..remote(endpoint_nowhere()) };
+    let target = Target::prepare(&plan, &TIMEOUTS).await.expect("redis-server is installed");
+    let server = target.server.as_ref().expect("spawned");
+    kill(Pid::from_raw(server.pid() as i32), Signal::SIGKILL).expect("ours");
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while server.ended().is_none() && Instant::now() < deadline {
+        tokio::task::yield_now().await;
+    }
+    let died = target.stop().await.expect("it died");
+    assert!(died.starts_with("the server ended (SIGKILL); the end of its log:\n"), "{died}");
+    assert!(died.contains("eady to accept connections"), "{died}");
 }
 
 #[tokio::test]

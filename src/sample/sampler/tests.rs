@@ -2,10 +2,12 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nix::sys::signal::Signal;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
 use crate::wire::fault::Fault;
+use crate::wire::testserver::TestServer;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -181,35 +183,14 @@ impl Ask for Redis {
     }
 }
 
-/// A server of the test's own, ended with the test.
-struct Spawned(std::process::Child);
-
-impl Drop for Spawned {
-    fn drop(&mut self) {
-        // It may be gone already, which is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn a_real_server_is_seen_working_stopped_and_back() {
-    use nix::sys::signal::{Signal, kill};
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let socket = folder.path().join("s");
-    let child = std::process::Command::new("redis-server")
-        .args(["--port", "0", "--save", "", "--unixsocket"])
-        .arg(&socket)
-        .current_dir(folder.path())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("redis-server is on PATH: apt-get install redis-server");
-    let server = Spawned(child);
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(server.0.id()).expect("pids are small"));
+    let server = TestServer::start(&[]);
+    let (socket, pid) = (server.socket(), i32::try_from(server.pid()).expect("pids are small"));
     let (out, mut samples) = mpsc::channel(64);
     let (sampler, handle) =
         Sampler::new(Duration::from_millis(40), std::time::Instant::now(), Some(Redis { socket }), 0, out);
-    handle.server_pid(Some(pid.as_raw()));
+    handle.server_pid(Some(pid));
     let task = tokio::spawn(sampler.run());
     let mut until = async |wanted: fn(&Sample) -> bool| {
         let patience = Duration::from_secs(20);
@@ -220,9 +201,9 @@ async fn a_real_server_is_seen_working_stopped_and_back() {
     };
     until(|s| s.server.as_ref().is_some_and(|server| server.cpu_percent.is_some() && server.keys == Some(0))).await;
     until(|s| s.server_process.is_some_and(|process| process.rss_bytes > 1 << 20 && process.fds > Some(3))).await;
-    kill(pid, Signal::SIGSTOP).expect("it is our child");
+    server.signal(Signal::SIGSTOP);
     until(|s| s.server.is_none()).await;
-    kill(pid, Signal::SIGCONT).expect("it is our child");
+    server.signal(Signal::SIGCONT);
     until(|s| s.server.is_some()).await;
     handle.stop();
     let outcome = task.await.expect("the sampler does not panic");

@@ -1,69 +1,28 @@
 //! The assumptions about a server's counters, held against a real one.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
-
-use tempfile::TempDir;
 
 use super::*;
 use crate::record::Requests;
 use crate::wire::fault::Fault;
+use crate::wire::testserver::TestServer;
 
-/// A `redis-server` on a unix socket in a folder of its own, gone with its value.
-struct Redis {
-    child: Child,
-    folder: TempDir,
+/// Sends commands over one new connection and returns everything that came back.
+fn ask(server: &TestServer, commands: &[&str]) -> String {
+    let mut stream = UnixStream::connect(server.socket()).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+    let text: String = commands.iter().map(|command| format!("{command}\r\n")).collect();
+    stream.write_all(text.as_bytes()).expect("sent");
+    stream.write_all(b"QUIT\r\n").expect("sent");
+    let mut replies = String::new();
+    stream.read_to_string(&mut replies).expect("answered");
+    replies
 }
 
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // Gone already is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Redis {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut child = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket", "redis.sock"])
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("these tests need redis-server (apt-get install redis-server)");
-        let log = BufReader::new(child.stdout.take().expect("piped"));
-        let (tell, ready) = mpsc::channel();
-        // Reads until the server is gone, so that its log never fills the pipe.
-        thread::spawn(move || {
-            for line in log.lines().map_while(Result::ok).filter(|line| line.contains("eady to accept connections")) {
-                drop(tell.send(line));
-            }
-        });
-        let server = Self { child, folder };
-        ready.recv_timeout(Duration::from_secs(10)).expect("redis-server did not start");
-        server
-    }
-
-    /// Sends commands over one new connection and returns everything that came back.
-    fn ask(&self, commands: &[&str]) -> String {
-        let mut stream = UnixStream::connect(self.folder.path().join("redis.sock")).expect("connected");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
-        let text: String = commands.iter().map(|command| format!("{command}\r\n")).collect();
-        stream.write_all(text.as_bytes()).expect("sent");
-        stream.write_all(b"QUIT\r\n").expect("sent");
-        let mut replies = String::new();
-        stream.read_to_string(&mut replies).expect("answered");
-        replies
-    }
-
-    fn counters(&self) -> ServerCounters {
-        ServerCounters::from_info(&self.ask(&["INFO everything"]), 0)
-    }
+fn counters(server: &TestServer) -> ServerCounters {
+    ServerCounters::from_info(&ask(server, &["INFO everything"]), 0)
 }
 
 fn phase(run: &'static str, requests: Requests, keys: Keys) -> PhaseOutcome {
@@ -72,17 +31,17 @@ fn phase(run: &'static str, requests: Requests, keys: Keys) -> PhaseOutcome {
 }
 
 /// Three written, one refused for want of memory, one read, one missing.
-fn run_against(redis: &Redis, between: &[&str]) -> RunOutcome {
-    let before = redis.counters();
-    redis.ask(&["SET a 1", "SET b 2", "SET c 3"]);
-    redis.ask(&["CONFIG SET maxmemory 1"]);
-    assert!(redis.ask(&["SET d 4"]).starts_with("-OOM"));
-    redis.ask(&["CONFIG SET maxmemory 0"]);
-    redis.ask(&["GET a", "GET d"]);
+fn run_against(server: &TestServer, between: &[&str]) -> RunOutcome {
+    let before = counters(server);
+    ask(server, &["SET a 1", "SET b 2", "SET c 3"]);
+    ask(server, &["CONFIG SET maxmemory 1"]);
+    assert!(ask(server, &["SET d 4"]).starts_with("-OOM"));
+    ask(server, &["CONFIG SET maxmemory 0"]);
+    ask(server, &["GET a", "GET d"]);
     if !between.is_empty() {
-        redis.ask(between);
+        ask(server, between);
     }
-    let after = redis.counters();
+    let after = counters(server);
     let mut write = phase(
         "write",
         Requests { scheduled: 4, ok: 3, failed: 1, ..Requests::default() },
@@ -106,14 +65,14 @@ fn run_against(redis: &Redis, between: &[&str]) -> RunOutcome {
 
 #[test]
 fn a_real_server_counts_what_we_count() {
-    let run = run_against(&Redis::start(), &[]);
+    let run = run_against(&TestServer::start(&[]), &[]);
     let found = reconcile(&run, 4);
     assert_eq!(found, Reconciliation { result: Reconciled::Yes, calls: Some(6), warnings: Vec::new() });
 }
 
 #[test]
 fn a_real_server_shows_who_else_was_there() {
-    let found = reconcile(&run_against(&Redis::start(), &["SET x 1", "DEL a"]), 4);
+    let found = reconcile(&run_against(&TestServer::start(&[]), &["SET x 1", "DEL a"]), 4);
     assert!(matches!(found.result, Reconciled::NotPossible(Impossible::OtherClients(_))), "{found:?}");
     let others = Warning::OtherClients { connections: 1, commands: vec![("del".to_owned(), 1)] };
     assert!(found.warnings.contains(&others), "{found:?}");
@@ -121,6 +80,6 @@ fn a_real_server_shows_who_else_was_there() {
 
 #[test]
 fn a_real_server_that_forgot_its_counts_is_noticed() {
-    let found = reconcile(&run_against(&Redis::start(), &["CONFIG RESETSTAT"]), 4);
+    let found = reconcile(&run_against(&TestServer::start(&[]), &["CONFIG RESETSTAT"]), 4);
     assert_eq!(found.result, Reconciled::NotPossible(Impossible::Reset));
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::plan::{Secret, Tls, Transport};
+use crate::wire::testserver::{free_port, login};
 
 const SHORT: Timeouts = Timeouts {
     connect: Duration::from_millis(300),
@@ -24,33 +25,27 @@ async fn refused(endpoint: &Endpoint, timeouts: &Timeouts) -> Broken {
 }
 
 fn at(port: u16) -> Endpoint {
-    Endpoint {
-        transport: Transport::Tcp { host: "127.0.0.1".to_owned(), port },
-        tls: None,
-        user: None,
-        password: None,
-        db: 0,
-        protocol: Protocol::Resp2,
-    }
+    endpoint(Transport::Tcp { host: "127.0.0.1".to_owned(), port })
 }
 
 #[test]
 fn passwords_and_users_are_checked() {
-    let server = Server::with_password("right");
-    server.talk().ask(&[b"ACL", b"SETUSER", b"ada", b"on", b">pw", b"~*", b"+set", b"+get"]);
+    let server = TestServer::start(&["--requirepass", "right"]);
+    let mut talk = Talk::to(&server);
+    talk.ask(&[b"AUTH", b"right"]);
+    talk.ask(&[b"ACL", b"SETUSER", b"ada", b"on", b">pw", b"~*", b"+set", b"+get"]);
     on_one_thread(async {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
-            let right = Endpoint { protocol, ..server.endpoint() };
+            let right = Endpoint { protocol, ..login(server.tcp(), None, "right") };
             assert!(open(&right).await.client_id().is_some());
-            let wrong = Endpoint { password: Some(Secret::new("hunter2")), ..right.clone() };
+            let wrong = login(right.clone(), None, "hunter2");
             let broken = refused(&wrong, &TIMEOUTS).await;
             assert_eq!(broken.fault, Fault::new(Stage::Auth, Kind::WrongPass));
             assert!(!broken.text.contains("hunter2") && broken.text.starts_with("WRONGPASS"), "{broken}");
             let none = Endpoint { password: None, ..right.clone() };
             assert_eq!(refused(&none, &TIMEOUTS).await.fault, Fault::new(Stage::Auth, Kind::NoAuth));
             // Allowed nothing but GET and SET: no id, and yet admitted.
-            let ada = Endpoint { user: Some("ada".to_owned()), password: Some(Secret::new("pw")), ..right };
-            let mut ada = open(&ada).await;
+            let mut ada = open(&login(right, Some("ada"), "pw")).await;
             assert_eq!(ada.client_id(), None);
             assert_eq!(one(&mut ada, write(1)).await.outcome, Outcome::Stored);
         }
@@ -59,10 +54,10 @@ fn passwords_and_users_are_checked() {
 
 #[test]
 fn a_permission_that_is_missing_is_a_refusal() {
-    let server = Server::start(&[]);
-    server.talk().ask(&[b"ACL", b"SETUSER", b"eve", b"on", b"nopass", b"~*", b"+get"]);
+    let server = TestServer::start(&[]);
+    Talk::to(&server).ask(&[b"ACL", b"SETUSER", b"eve", b"on", b"nopass", b"~*", b"+get"]);
     on_one_thread(async {
-        let mut eve = open(&Endpoint { user: Some("eve".to_owned()), ..server.endpoint() }).await;
+        let mut eve = open(&Endpoint { user: Some("eve".to_owned()), ..server.tcp() }).await;
         let outcome = one(&mut eve, write(1)).await.outcome;
         assert_eq!(outcome, Outcome::Refused(Fault::new(Stage::Reply, Kind::NoPerm)));
         assert_eq!(one(&mut eve, read(1)).await.outcome, Outcome::Missing);
@@ -71,18 +66,18 @@ fn a_permission_that_is_missing_is_a_refusal() {
 
 #[test]
 fn databases_beyond_a_byte_are_selected_too() {
-    let server = Server::start(&["--databases", "500"]);
+    let server = TestServer::start(&["--databases", "500"]);
     on_one_thread(async {
         for db in [0, 3, 255, 256, 499] {
-            let mut driver = open(&Endpoint { db, ..server.endpoint() }).await;
+            let mut driver = open(&Endpoint { db, ..server.tcp() }).await;
             one(&mut driver, write(u64::from(db))).await;
         }
-        let keyspace = server.talk().ask(&[b"INFO", b"keyspace"]);
+        let keyspace = Talk::to(&server).ask(&[b"INFO", b"keyspace"]);
         for db in ["db0:", "db3:", "db255:", "db256:", "db499:"] {
             assert!(keyspace.contains(&format!("{db}keys=1")), "{keyspace}");
         }
         for db in [500, 70_000] {
-            let broken = refused(&Endpoint { db, ..server.endpoint() }, &TIMEOUTS).await;
+            let broken = refused(&Endpoint { db, ..server.tcp() }, &TIMEOUTS).await;
             assert_eq!(broken.fault, Fault::new(Stage::Setup, Kind::Other), "{broken}");
             assert!(broken.text.contains("DB index is out of range"), "{broken}");
         }
@@ -91,11 +86,11 @@ fn databases_beyond_a_byte_are_selected_too() {
 
 #[test]
 fn a_full_server_says_so() {
-    let server = Server::start(&["--maxclients", "2"]);
+    let server = TestServer::start(&["--maxclients", "2"]);
     on_one_thread(async {
-        let _two = (open(&server.endpoint()).await, open(&server.endpoint()).await);
+        let _two = (open(&server.tcp()).await, open(&server.tcp()).await);
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
-            let broken = refused(&Endpoint { protocol, ..server.endpoint() }, &TIMEOUTS).await;
+            let broken = refused(&Endpoint { protocol, ..server.tcp() }, &TIMEOUTS).await;
             assert_eq!(broken.fault, Fault::new(Stage::Setup, Kind::MaxClients), "{broken}");
         }
     });
@@ -104,7 +99,7 @@ fn a_full_server_says_so() {
 #[test]
 fn nobody_there_is_refused() {
     on_one_thread(async {
-        let broken = refused(&at(server::free_port()), &TIMEOUTS).await;
+        let broken = refused(&at(free_port()), &TIMEOUTS).await;
         assert_eq!(broken.fault, Fault::new(Stage::Connect, Kind::Refused));
         assert_eq!(broken.text, "Connection refused (os error 111)");
         let path = "/nonexistent/socket".into();
@@ -181,10 +176,10 @@ fn a_peer_that_hangs_up_is_not_admitted() {
 
 #[test]
 fn the_times_of_a_connection_are_split_where_set_up_begins() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
         let started = Instant::now();
-        let connected = FredDriver::connect(&server.endpoint(), &TIMEOUTS, None, dataset()).await;
+        let connected = FredDriver::connect(&server.tcp(), &TIMEOUTS, None, dataset()).await;
         let took = started.elapsed();
         let times = connected.expect("a connection").1;
         let tcp = times.tcp.expect("known without TLS");

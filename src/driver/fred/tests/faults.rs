@@ -7,9 +7,9 @@ use super::*;
 
 #[test]
 fn a_server_that_dies_in_between_ends_the_connection() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         let mut done = Vec::new();
         // Killed from within the stream of requests, so that many are in flight.
         let requests = (0..100_000).map(|ticket| {
@@ -33,9 +33,9 @@ fn a_server_that_dies_in_between_ends_the_connection() {
 
 #[test]
 fn an_idle_connection_notices_the_end_too() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         server.signal(Signal::SIGKILL);
         let broken = end(&mut driver).await;
         assert_eq!(broken.fault.stage, Stage::Read);
@@ -45,11 +45,11 @@ fn an_idle_connection_notices_the_end_too() {
 
 #[test]
 fn requests_submitted_after_an_unnoticed_end_do_not_hang() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         let id = driver.client_id().expect("an id");
-        server.talk().ask(&[b"CLIENT", b"KILL", b"ID", id.to_string().as_bytes()]);
+        Talk::to(&server).ask(&[b"CLIENT", b"KILL", b"ID", id.to_string().as_bytes()]);
         while !driver.task.0.is_finished() {
             tokio::task::yield_now().await;
         }
@@ -62,11 +62,11 @@ fn requests_submitted_after_an_unnoticed_end_do_not_hang() {
 
 #[test]
 fn a_killed_client_is_told_apart_from_its_neighbours() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut victim = open(&server.endpoint()).await;
-        let mut neighbour = open(&server.endpoint()).await;
-        let mut talk = server.talk();
+        let mut victim = open(&server.tcp()).await;
+        let mut neighbour = open(&server.tcp()).await;
+        let mut talk = Talk::to(&server);
         let id = victim.client_id().expect("an id").to_string();
         let mut done = Vec::new();
         let requests = (0..100_000).map(|ticket| {
@@ -84,18 +84,18 @@ fn a_killed_client_is_told_apart_from_its_neighbours() {
 
 #[test]
 fn an_idle_timeout_of_the_server_is_an_end_in_good_order() {
-    let server = Server::start(&["--timeout", "1"]);
+    let server = TestServer::start(&["--timeout", "1"]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         assert_eq!(end(&mut driver).await.fault, Fault::new(Stage::Read, Kind::Eof));
     });
 }
 
 #[test]
 fn a_stopped_server_answers_everything_in_the_end() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         server.signal(Signal::SIGSTOP);
         for ticket in 0..1024 {
             driver.submit(write(ticket));
@@ -116,10 +116,10 @@ fn a_stopped_server_answers_everything_in_the_end() {
 
 #[test]
 fn dropping_the_driver_closes_its_connection() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
-        let mut talk = server.talk();
+        let mut driver = open(&server.tcp()).await;
+        let mut talk = Talk::to(&server);
         let id = format!("id={} ", driver.client_id().expect("an id"));
         let listed = talk.ask(&[b"CLIENT", b"LIST"]);
         assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" name=keyswarm ")), "{listed}");
@@ -136,13 +136,13 @@ fn dropping_the_driver_closes_its_connection() {
 
 #[test]
 fn an_abandoned_attempt_leaves_no_connection_behind() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
         server.signal(Signal::SIGSTOP);
-        let attempt = FredDriver::connect(&server.endpoint(), &TIMEOUTS, None, dataset()).await_for(100).await;
+        let attempt = FredDriver::connect(&server.tcp(), &TIMEOUTS, None, dataset()).await_for(100).await;
         assert!(attempt.is_none());
         server.signal(Signal::SIGCONT);
-        let mut talk = server.talk();
+        let mut talk = Talk::to(&server);
         while talk.info("connected_clients") > 1 {
             tokio::task::yield_now().await;
         }

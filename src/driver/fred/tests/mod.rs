@@ -3,7 +3,7 @@
 mod connecting;
 mod faults;
 mod scripted;
-mod server;
+mod talk;
 mod tls;
 
 use std::future::Future;
@@ -12,11 +12,12 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use self::server::Server;
+use self::talk::Talk;
 use super::*;
 use crate::dataset::{KeyPattern, Order, Owner, Place, ValuePattern};
 use crate::plan::Protocol;
 use crate::wire::fault::{Fault, Kind, Stage};
+use crate::wire::testserver::{TestServer, endpoint};
 
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
@@ -131,25 +132,25 @@ fn write_and_verify(endpoint: &Endpoint, keys: u64) {
 
 #[test]
 fn ten_thousand_keys_are_written_and_read_back() {
-    let server = Server::start(&[]);
-    write_and_verify(&server.endpoint(), 10_000);
-    assert_eq!(server.talk().ask(&[b"DBSIZE"]), "10000");
+    let server = TestServer::start(&[]);
+    write_and_verify(&server.tcp(), 10_000);
+    assert_eq!(Talk::to(&server).ask(&[b"DBSIZE"]), "10000");
 }
 
 #[test]
 fn unix_sockets_and_resp3_work_alike() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     write_and_verify(&Endpoint { protocol: Protocol::Resp3, ..server.unix() }, 1000);
-    let mut talk = server.talk();
+    let mut talk = Talk::to(&server);
     assert_eq!(talk.ask(&[b"DBSIZE"]), "1000");
     assert_eq!(talk.ask(&[b"GET", &key(place(7))]).into_bytes(), value(place(7), 1));
 }
 
 #[test]
 fn wrong_values_are_told_apart() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut talk = server.talk();
+        let mut talk = Talk::to(&server);
         talk.ask(&[b"SET", &key(place(0)), &value(place(0), 2)]);
         let other = Place { client: 3, index: 9 };
         talk.ask(&[b"SET", &key(place(1)), &value(other, 1)]);
@@ -158,7 +159,7 @@ fn wrong_values_are_told_apart() {
         talk.ask(&[b"SET", &key(place(4)), b"OK"]);
         talk.ask(&[b"LPUSH", &key(place(6)), b"x"]);
 
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         let done = all(&mut driver, 64, (0..7).map(read)).await;
         let owner = Owner { client: 3, index: Some(9), version: Some(1) };
         let outcomes: Vec<_> = done.iter().map(|completion| completion.outcome).collect();
@@ -183,10 +184,10 @@ fn wrong_values_are_told_apart() {
 
 #[test]
 fn a_refusal_leaves_the_connection_usable() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
-        let mut talk = server.talk();
+        let mut driver = open(&server.tcp()).await;
+        let mut talk = Talk::to(&server);
         talk.ask(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
         let done = all(&mut driver, 16, (0..100).map(write)).await;
         assert!(done.iter().all(|done| done.outcome == Outcome::Refused(Fault::new(Stage::Reply, Kind::Oom))));
@@ -199,10 +200,10 @@ fn a_refusal_leaves_the_connection_usable() {
 #[test]
 fn what_is_submitted_together_leaves_together() {
     const ROUNDS: u64 = 50;
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
-        let mut talk = server.talk();
+        let mut driver = open(&server.tcp()).await;
+        let mut talk = Talk::to(&server);
         let before = talk.info("total_reads_processed");
         for round in 0..ROUNDS {
             all(&mut driver, 64, (round * 64..(round + 1) * 64).map(write)).await;
@@ -214,9 +215,9 @@ fn what_is_submitted_together_leaves_together() {
 
 #[test]
 fn room_ends_and_comes_back() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
+        let mut driver = open(&server.tcp()).await;
         let mut submitted = 0;
         while driver.has_room() {
             driver.submit(write(submitted));
@@ -236,10 +237,10 @@ fn room_ends_and_comes_back() {
 
 #[test]
 fn computed_traffic_is_what_the_server_counts() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
-        let mut driver = open(&server.endpoint()).await;
-        let mut talk = server.talk();
+        let mut driver = open(&server.tcp()).await;
+        let mut talk = Talk::to(&server);
         let before = talk.info("total_net_input_bytes");
         let at_start = driver.traffic();
         all(&mut driver, 64, (0..1234).map(write)).await;
@@ -255,13 +256,13 @@ fn computed_traffic_is_what_the_server_counts() {
 
 #[test]
 fn five_hundred_clients_share_a_thread() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     on_one_thread(async {
         let mut drivers = Vec::new();
         for _ in 0..500 {
-            drivers.push(open(&server.endpoint()).await);
+            drivers.push(open(&server.tcp()).await);
         }
-        let mut talk = server.talk();
+        let mut talk = Talk::to(&server);
         assert_eq!(talk.info("connected_clients"), 501);
         let work: Vec<_> = drivers
             .into_iter()

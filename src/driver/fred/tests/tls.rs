@@ -12,8 +12,7 @@ use crate::plan::{Tls, Transport};
 
 /// An authority, and a server under it that answers to one name only.
 struct Secured {
-    server: Server,
-    port: u16,
+    server: TestServer,
     authority: CertifiedIssuer<'static, KeyPair>,
     _files: tempfile::TempDir,
 }
@@ -43,10 +42,11 @@ impl Secured {
             std::fs::write(&path, text).expect("a file");
             path.to_string_lossy().into_owned()
         };
-        let port = server::free_port();
-        let server = Server::start(&[
+        let server = TestServer::start(&[
+            "--port",
+            "0",
             "--tls-port",
-            &port.to_string(),
+            "PORT",
             "--tls-cert-file",
             &file("cert", certificate.pem()),
             "--tls-key-file",
@@ -56,13 +56,11 @@ impl Secured {
             "--tls-auth-clients",
             auth_clients,
         ]);
-        Self { server, port, authority, _files: files }
+        Self { server, authority, _files: files }
     }
 
     fn endpoint(&self, server_name: Option<&str>) -> Endpoint {
-        let transport = Transport::Tcp { host: "127.0.0.1".to_owned(), port: self.port };
-        let tls = Tls { server_name: server_name.map(str::to_owned), ..Tls::default() };
-        Endpoint { transport, tls: Some(tls), ..self.server.endpoint() }
+        self.server.tls(Tls { server_name: server_name.map(str::to_owned), ..Tls::default() })
     }
 }
 
@@ -152,15 +150,7 @@ fn a_peer_without_tls_fails_the_handshake() {
 }
 
 fn speaking_tls(listener: &TcpListener) -> Endpoint {
-    Endpoint {
-        transport: Transport::Tcp {
-            host: "127.0.0.1".to_owned(),
-            port: listener.local_addr().expect("an address").port(),
-        },
-        tls: Some(Tls::default()),
-        user: None,
-        password: None,
-        db: 0,
-        protocol: crate::plan::Protocol::Resp2,
-    }
+    let port = listener.local_addr().expect("an address").port();
+    let transport = Transport::Tcp { host: "127.0.0.1".to_owned(), port };
+    Endpoint { tls: Some(Tls::default()), ..endpoint(transport) }
 }
