@@ -6,8 +6,8 @@ use super::{Phase, Plan, Run, Server, Transport};
 use crate::dataset::{Dataset, Place, ValuePattern};
 use crate::scenario::units::{number_shown, size_shown};
 
-/// Connections of keyswarm's own: one that watches the server, one that prepares and cleans up.
-const OWN_CONNECTIONS: u64 = 2;
+/// Connections of keyswarm's own: the one that prepares, watches and cleans up.
+const OWN_CONNECTIONS: u64 = 1;
 /// File descriptors beside sockets: standard streams, event loops, result files, a spawned server's pipes.
 const OTHER_FILES: u64 = 64;
 /// Connections that a server takes if nobody says otherwise (`maxclients`).

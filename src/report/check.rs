@@ -204,7 +204,7 @@ fn sockets(plan: &Plan, prediction: &Prediction) -> String {
         files => number_shown(files),
     };
     let (sockets, files) = (number_shown(prediction.sockets), number_shown(prediction.files));
-    let mut text = format!("{sockets}, two of keyswarm's own; {files} of {room} fds");
+    let mut text = format!("{sockets}, one of keyswarm's own; {files} of {room} fds");
     if let Some(ports) = prediction.room.ports.filter(|_| over_tcp(plan)) {
         text.push_str(&format!(", {sockets} of {} ports", number_shown(ports)));
     }

@@ -48,10 +48,10 @@ p99 = "50ms"
       clients   10 × 1 connection, driver socket, 1 thread, core 1
       data      10 × 1,000,000 keys, uuid → uuid, seed 42
                 10,000,000 keys in all: about 1.6 GB on the server, 157 B per key
-      phases    write   SET  pipeline 64, closed loop  990.0 MB out,  50.0 MB in
-                verify  GET  pipeline 64, closed loop  560.0 MB out, 430.0 MB in
+      phases    write   SET  pipeline 64, closed loop  990 MB out,  50 MB in
+                verify  GET  pipeline 64, closed loop  560 MB out, 430 MB in
       limits    timeouts 0, errors 0, lost 0, mismatched 0, p99 50 ms
-      sockets   12, two of keyswarm's own; 80 of 20,000 fds, 12 of 28,232 ports
+      sockets   11, one of keyswarm's own; 79 of 20,000 fds, 11 of 28,232 ports
       longest   5 s + 5 s to connect, 5 s per request, 15 s without a byte
     ");
 }
@@ -91,21 +91,21 @@ p999 = "1s"
       data      100 × 20,000 keys, {client}:{i:06} → 10B to 10kB binary, 1.0 kB on
                 average, shuffled, seed 42
                 2,000,000 keys in all: about 2.4 GB on the server, 1.2 kB per key
-      phases    fill    SET  all due at once, open loop   2.2 GB out, 10.0 MB in
+      phases    fill    SET  all due at once, open loop  2.2 GB out,  10 MB in
                 wait    nothing is sent for 1 m 30 s
-                verify  GET  one at a time, closed loop  55.8 MB out,  2.1 GB in
+                verify  GET  one at a time, closed loop   56 MB out, 2.1 GB in
       limits    verify: p99.9 1 s
-      sockets   1,002, two of keyswarm's own; 1,070 of 1,000 fds, 1,002 of 900 ports
+      sockets   1,001, one of keyswarm's own; 1,069 of 1,000 fds, 1,001 of 900 ports
       longest   5 s + 5 s to connect (10 s 990 ms until the last client has), 5 s
                 per request, 15 s without a byte
       repeat    2 runs, the database emptied between them
       warning   2,000,000 keys need about 2.4 GB on the server, but its maxmemory is
                 1.0 GB: writes will be refused or keys evicted
-      warning   1,002 connections are wanted, but the server's maxclients is 100:
+      warning   1,001 connections are wanted, but the server's maxclients is 100:
                 some will be refused
-      warning   1,070 file descriptors are needed, but this process may open 1,000
+      warning   1,069 file descriptors are needed, but this process may open 1,000
                 (ulimit -Hn): a run is refused
-      warning   1,002 connections to one address are wanted, but there are 900
+      warning   1,001 connections to one address are wanted, but there are 900
                 ephemeral ports (net.ipv4.ip_local_port_range)
       warning   values are too short to name their author: a wrong one is reported
                 as corrupt
@@ -128,7 +128,7 @@ dataset = { keys = 1, value = "constant" }
                 1 key in all: about 1.1 MB on the server, 120 B per key
       phases    verify  GET  one at a time, closed loop  56 B out, 14 B in
       limits    none: only keys left unsent or unread fail the run
-      sockets   3, two of keyswarm's own; 71 of 20,000 fds
+      sockets   2, one of keyswarm's own; 70 of 20,000 fds
       longest   5 s + 5 s to connect, 5 s per request, 15 s without a byte
       warning   all values are alike: stale and foreign values look right, a wrong
                 one is reported as corrupt
