@@ -37,7 +37,7 @@ impl<'a> Phases<'a> {
         Self { session, fleet, version }
     }
 
-    /// Goes through them, and adds to `outcome` what each came to. After a stop, the rest is counted as unsent.
+    /// Goes through them, and adds to `outcome` what each came to. After a stop, no further one begins.
     ///
     /// # Errors
     /// A loading thread panicked; what was measured before is in `outcome`.
@@ -67,6 +67,10 @@ impl<'a> Phases<'a> {
         }
         let before = plan.phases.len() - rest.len();
         for (number, phase) in (before + 1..).zip(rest) {
+            // What never began is no part of the outcome.
+            if self.session.stop.is_asked() {
+                break;
+            }
             self.announce(number, &phase.name, phase.run.name());
             match self.order(&phase.run) {
                 Some(order) => {

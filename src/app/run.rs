@@ -144,10 +144,10 @@ impl Command {
                 return Exit::Usage;
             }
         };
-        let measured = self.measure(&target, &folder).await;
-        let exit = self.conclude(measured, &folder, json);
-        target.stop().await;
-        exit
+        let mut measured = self.measure(&target, &folder).await;
+        // A spawned server that ended by itself says why in its log.
+        measured.outcome.notes.extend(target.stop().await.map(Warning::Note));
+        self.conclude(measured, &folder, json)
     }
 
     /// Nothing is flushed or overwritten that could be somebody's, unless the user says so.

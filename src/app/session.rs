@@ -15,7 +15,7 @@ use crate::target::{self, Target};
 use crate::verdict::{RunOutcome, Warning};
 
 /// The server's counters are waited for so long: after a hard load it may be slow to answer.
-const COUNTERS_WITHIN: Duration = Duration::from_secs(10);
+const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
 /// ... and so long once somebody wants to go home.
 const COUNTERS_AFTER_STOP: Duration = Duration::from_secs(1);
 

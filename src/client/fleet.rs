@@ -137,8 +137,12 @@ impl Fleet {
     /// A loading thread panicked.
     pub async fn pass(&self, order: PassOrder) -> Result<PhaseDone, FleetError> {
         let spec = self.spec(order);
-        let counted = self.all(|reply| Order::Pass(spec, reply)).await?;
-        Ok(merge(counted))
+        let mut done = merge(self.all(|reply| Order::Pass(spec, reply)).await?);
+        if done.took.is_zero() && !self.stop.is_asked() {
+            // Nobody had a connection: the time went into trying to get one.
+            done.took = spec.start.elapsed();
+        }
+        Ok(done)
     }
 
     /// Client k connects at k × stagger and goes into the pass at once. Returns the admission and the pass.

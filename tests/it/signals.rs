@@ -129,5 +129,6 @@ fn a_halted_server_does_not_hold_up_an_interrupted_run() {
     running.signal(Signal::SIGINT);
     let outcome = interrupted(running.finish());
     assert!(began.elapsed() < Duration::from_secs(30), "the drain is brief\n{outcome}");
-    assert!(outcome.count("write", "keys.unknown") > 0, "{outcome}");
+    // What was in flight is unknown; nothing is, if the signal came between the last reply and the next window.
+    assert!(outcome.count("write", "keys.not_sent") > 0, "{outcome}");
 }
