@@ -77,7 +77,8 @@ impl Connection {
 
     /// Opens it and counts how that went.
     pub async fn admit(&mut self, shared: &Shared) {
-        self.admitted = self.open(shared, &shared.admission).await;
+        // Boxed, so that an open connection does not carry the room that dialling takes (TLS, name look-up) along.
+        self.admitted = Box::pin(self.open(shared, &shared.admission)).await;
     }
 
     /// Runs a pass over its keys. Every one of them is settled when this returns.
@@ -88,7 +89,7 @@ impl Connection {
         }
         self.drop_if_dead().await;
         if self.admitted && self.driver.is_none() && !shared.stop.is_asked() {
-            self.open(shared, &shared.tally).await;
+            Box::pin(self.open(shared, &shared.tally)).await;
         }
         let Some(mut driver) = self.driver.take() else {
             pass::count_unsent(spec.op, &self.share, self.share.len(), &mut shared.tally.borrow_mut());
