@@ -7,10 +7,8 @@ use crate::sample::server::Ask;
 use crate::verdict::{ServerCounters, without_secrets};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
+use crate::wire::identity::client_name;
 use crate::wire::resp::Value;
-
-/// The name under which keyswarm's connections appear in `CLIENT LIST`.
-const OWN_NAME: &str = "name=keyswarm";
 
 /// How the sampler asks: a saturated or stopped server may take as long as it likes.
 pub struct InfoAsk(pub Control);
@@ -50,7 +48,8 @@ pub fn id_of(line: &str) -> Option<u64> {
 }
 
 fn foreign(list: &[String]) -> u64 {
-    list.iter().filter(|line| !line.split(' ').any(|field| field == OWN_NAME)).count() as u64
+    let own = |line: &str| line.split(' ').any(|field| field.strip_prefix("name=") == Some(client_name()));
+    list.iter().filter(|line| !own(line)).count() as u64
 }
 
 fn text(value: Value) -> Result<String, Broken> {

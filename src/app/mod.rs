@@ -5,6 +5,7 @@ mod counters;
 mod passes;
 mod run;
 mod session;
+mod signals;
 mod watch;
 
 use std::ffi::OsString;

@@ -14,7 +14,6 @@ use crate::plan::{Phase, Pipeline, Run};
 use crate::record::ClientRecord;
 use crate::report::progress::Update;
 use crate::verdict::{PhaseOutcome, RunOutcome, Warning};
-use crate::wire::fault::Kind;
 use crate::wire::info::Info;
 
 /// How often the server is asked whether it has let go of a lost connection.
@@ -165,7 +164,7 @@ impl<'a> Phases<'a> {
                     let is_gone = |lost: &&LostConnection| lost.server_id.is_some_and(|id| !ids.contains(&id));
                     gone = lost.iter().filter(is_gone).copied().collect();
                 }
-                Look::Nobody => return gone,
+                // Also when nobody listens: the server may be on its way back, as another process.
                 Look::NoAnswer => {}
             }
             if gone.len() < lost.len() {
@@ -181,7 +180,6 @@ impl<'a> Phases<'a> {
         let control = &session.target.control;
         let info = match control.call(&[b"INFO", b"server"], limit).await {
             Ok(info) => info,
-            Err(broken) if broken.fault.kind == Kind::Refused => return Look::Nobody,
             Err(_) => return Look::NoAnswer,
         };
         let run_id = info.text().and_then(|info| Info::parse(&info).get("run_id").map(str::to_owned));
@@ -201,8 +199,6 @@ enum Look {
     Listed(HashSet<u64>),
     /// Another process answers: the connections ended with the old one.
     OtherServer,
-    /// Nobody listens.
-    Nobody,
     /// It did not tell.
     NoAnswer,
 }

@@ -4,15 +4,16 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use super::session::{Ran, Session};
+use super::signals::Signals;
 use super::watch::{Watch, Watched};
 use super::{Exit, check, complain, counters};
 use crate::cli::RunArgs;
 use crate::client::{FleetError, Stop};
 use crate::plan::predict::{Room, files_needed, predict};
-use crate::plan::{self, Cleanup, Flush, Plan};
+use crate::plan::{self, Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
@@ -23,8 +24,6 @@ use crate::verdict::{self, Environment, Generator, Outcome, ServerSide, Verdict,
 const FLUSH_WITHIN: Duration = Duration::from_secs(300);
 /// Reading the server's settings.
 const SETTINGS_WITHIN: Duration = Duration::from_secs(5);
-/// One batch of a clean-up.
-const UNLINK_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Exit {
@@ -40,37 +39,27 @@ pub fn run(args: RunArgs) -> Exit {
             return Exit::Usage;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            complain(&format!("the system gives no event loop: {error}"));
-            return Exit::Bug;
-        }
-    };
     let stop = Stop::default();
     let command = Command { args, plan, stop: stop.clone(), started: SystemTime::now() };
-    let exit = runtime.block_on(async move {
-        tokio::select! {
-            exit = command.run(json) => exit,
-            () = second_signal(&stop) => Exit::Interrupted,
-        }
-    });
-    // A name look-up may still block a thread of the pool; it ends with the process.
-    runtime.shutdown_background();
-    exit
+    watched(command, &stop, json).unwrap_or_else(|error| {
+        complain(&format!("the system gives no thread, event loop or signal handler: {error}"));
+        Exit::Bug
+    })
 }
 
-/// Asks to stop at the first Ctrl-C or SIGTERM; returns at the second.
-async fn second_signal(stop: &Stop) {
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return std::future::pending().await };
-    for _ in 0..2 {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        stop.ask();
-    }
+/// Runs the command on a thread of its own, so that signals are heeded even while it is stuck in writing its output.
+fn watched(command: Command, stop: &Stop, json: Option<JsonOutput>) -> io::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let signals = Signals::listen()?;
+        let (done, exit) = oneshot::channel();
+        std::thread::Builder::new().name("command".into()).spawn(move || {
+            let exit = command.block_on(json).unwrap_or(Exit::Bug);
+            // If nobody waits any more, the process is ending.
+            let _ = done.send(exit);
+        })?;
+        Ok(signals.watch(stop, exit).await)
+    })
 }
 
 /// Every connection needs a file descriptor.
@@ -119,6 +108,20 @@ struct Measured {
 }
 
 impl Command {
+    fn block_on(self, json: Option<JsonOutput>) -> io::Result<Exit> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let stop = self.stop.clone();
+        let exit = runtime.block_on(async {
+            tokio::select! {
+                exit = self.run(json) => exit,
+                () = stop.urgent() => Exit::Interrupted,
+            }
+        });
+        // A name look-up may still block a thread of the pool; it ends with the process.
+        runtime.shutdown_background();
+        Ok(exit)
+    }
+
     async fn run(self, json: Option<JsonOutput>) -> Exit {
         let prepared = tokio::select! {
             prepared = Target::prepare(&self.plan.target, &self.plan.timeouts) => Some(prepared),
@@ -197,13 +200,6 @@ impl Command {
         let notes = &mut measured.outcome.notes;
         notes.extend(outcome.warnings.iter().map(|warning| Warning::Note(warning.to_string())));
         notes.extend(timeline_lost.map(|why| Warning::Note(format!("timeline.jsonl is not whole: {why}"))));
-        if self.plan.target.cleanup == Cleanup::Unlink && !target.spawned() {
-            let removed = target::unlink(&target.control, &self.plan.dataset, UNLINK_WITHIN).await;
-            notes.push(Warning::Note(match removed {
-                Ok(keys) => format!("clean-up removed {} keys", format::count(keys)),
-                Err(broken) => format!("clean-up was cut short: {broken}"),
-            }));
-        }
         measured
     }
 
@@ -322,6 +318,8 @@ impl Command {
         }
         match judgement.verdict {
             Verdict::Interrupted => Exit::Interrupted,
+            // Whoever keeps only the exit code must not believe that there is a result.
+            Verdict::Pass | Verdict::Fail if written.is_err() => Exit::Invalid,
             Verdict::Fail if judgement.nobody_admitted => Exit::Unreachable,
             Verdict::Fail => Exit::Fail,
             Verdict::Invalid => Exit::Invalid,

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::counters;
 use super::passes::Phases;
 use super::watch::Watch;
 use crate::client::{Fleet, FleetError, Stop};
 use crate::dataset::{Dataset, Version};
 use crate::driver::Connector;
-use crate::plan::{Plan, Run};
+use crate::plan::{Cleanup, Plan, Run};
 use crate::record::Base;
 use crate::target::{self, Target};
 use crate::verdict::{RunOutcome, Warning};
@@ -18,6 +20,12 @@ use crate::verdict::{RunOutcome, Warning};
 const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
 /// ... and so long once somebody wants to go home.
 const COUNTERS_AFTER_STOP: Duration = Duration::from_secs(1);
+
+/// One batch of a clean-up, and all of it.
+const UNLINK_WITHIN: Duration = Duration::from_secs(10);
+const CLEAN_UP_WITHIN: Duration = Duration::from_secs(600);
+/// ... once somebody wants to go home.
+const CLEAN_UP_AFTER_STOP: Duration = Duration::from_secs(2);
 
 /// What runs share.
 pub struct Session<'a> {
@@ -52,14 +60,43 @@ impl Session<'_> {
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
         outcome.server_before = counters::read(&self.target.control, db, COUNTERS_WITHIN).await;
         let own_before = self.target.control.connections_opened();
-        let broken = self.load(base, &mut outcome, &mut notes).await.err();
+        let loaded = self.load(base, &mut outcome, &mut notes).await;
         let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
         outcome.server_after = counters::read(&self.target.control, db, limit).await;
         outcome.own_connections = self.target.control.connections_opened() - own_before;
+        let broken = match loaded {
+            Ok(fleet) => {
+                notes.extend(self.clean_up(&fleet).await);
+                None
+            }
+            Err(error) => Some(error),
+        };
         Ran { outcome, notes, broken }
     }
 
-    async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<(), FleetError> {
+    /// Removes what this run wrote, and nothing else: what the ledgers show as acknowledged or unknown.
+    async fn clean_up(&self, fleet: &Fleet) -> Option<Warning> {
+        if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() {
+            return None;
+        }
+        let limit = if self.stop.is_asked() { CLEAN_UP_AFTER_STOP } else { CLEAN_UP_WITHIN };
+        let (sender, written) = mpsc::channel(1);
+        let unlink = async {
+            let (told, removed) = tokio::join!(
+                fleet.written(sender),
+                target::unlink(&self.target.control, &self.dataset, written, UNLINK_WITHIN)
+            );
+            told.map_err(|error| error.to_string())?;
+            removed.map_err(|error| error.to_string())
+        };
+        Some(Warning::Note(match tokio::time::timeout(limit, unlink).await {
+            Ok(Ok(keys)) => format!("clean-up removed {keys} keys"),
+            Ok(Err(why)) => format!("clean-up was cut short, and keys of this run are left: {why}"),
+            Err(_) => format!("clean-up was cut short after {} s, and keys of this run are left", limit.as_secs()),
+        }))
+    }
+
+    async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<Fleet, FleetError> {
         let Plan { clients, timeouts, .. } = self.plan;
         let Target { dialer, endpoint, .. } = self.target;
         let dataset = Arc::clone(&self.dataset);
@@ -70,7 +107,8 @@ impl Session<'_> {
             Base::Empty => 0,
             Base::Existing(version) => version,
         };
-        Phases::new(self, &fleet, version).run(outcome, notes).await
+        Phases::new(self, &fleet, version).run(outcome, notes).await?;
+        Ok(fleet)
     }
 
     /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::flight::Flight;
@@ -12,9 +12,14 @@ use super::pass::{self, Pass, PassSpec};
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
+use crate::dataset::Place;
 use crate::driver::{AnyDriver, Connector, Driver, Op, Traffic};
 use crate::record::{Base, Ledger};
 use crate::wire::fault::{Broken, Kind, Stage};
+
+/// Keys per batch of [`Connection::written`]: enough for a command to be quick, few enough that the server serves others in
+/// between.
+const WRITTEN_BATCH: usize = 200;
 
 /// A connection that was lost with writes in flight: until the server has let go of it, they may still be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +136,18 @@ impl Connection {
     pub fn settle(&mut self, settled: &[LostConnection]) {
         if settled.iter().any(|lost| (lost.client, lost.connection) == (self.client, self.number)) {
             self.ledger.set_unsettled(false);
+        }
+    }
+
+    /// Tells, in batches, every key that this run wrote or may have written.
+    pub async fn written(&self, batches: &mpsc::Sender<Vec<Place>>) {
+        let mut written = (0..self.share.len()).filter(|&slot| self.ledger.may_hold(slot));
+        loop {
+            let batch: Vec<Place> = written.by_ref().take(WRITTEN_BATCH).map(|slot| self.share.place(slot)).collect();
+            // Nobody listens any more: the clean-up was cut short.
+            if batch.is_empty() || batches.send(batch).await.is_err() {
+                return;
+            }
         }
     }
 

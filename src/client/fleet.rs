@@ -16,7 +16,7 @@ use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::stop::Stop;
 use super::worker::{self, Counted, Order, Worker};
-use crate::dataset::Version;
+use crate::dataset::{Place, Version};
 use crate::driver::{Connector, Op};
 use crate::plan::{Clients, DriverKind, Pipeline, Timeouts};
 use crate::record::{Base, ClientRecord, Recorder};
@@ -163,6 +163,17 @@ impl Fleet {
             // A thread that is gone is reported by the next phase.
             let _ = thread.orders.send(Order::Settle(settled.to_vec())).await;
         }
+    }
+
+    /// Tells, in batches, every key that this run wrote or may have written; returns before all are told.
+    ///
+    /// # Errors
+    /// A loading thread panicked.
+    pub async fn written(&self, batches: mpsc::Sender<Vec<Place>>) -> Result<(), FleetError> {
+        for thread in &self.threads {
+            thread.orders.send(Order::Written(batches.clone())).await.map_err(|_| FleetError::Panicked)?;
+        }
+        Ok(())
     }
 
     fn spec(&self, order: PassOrder) -> PassSpec {

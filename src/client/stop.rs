@@ -39,11 +39,23 @@ impl Stop {
 
     /// Waits until it is asked.
     pub async fn asked(&self) {
-        let notified = self.shared.notify.notified();
-        tokio::pin!(notified);
-        // Registered before the flag is read, so that a request in between is not missed.
-        notified.as_mut().enable();
-        if !self.is_asked() {
+        self.until(Self::is_asked).await;
+    }
+
+    /// Waits until it is asked a second time.
+    pub async fn urgent(&self) {
+        self.until(Self::is_urgent).await;
+    }
+
+    async fn until(&self, reached: fn(&Self) -> bool) {
+        loop {
+            let notified = self.shared.notify.notified();
+            tokio::pin!(notified);
+            // Registered before the flag is read, so that a request in between is not missed.
+            notified.as_mut().enable();
+            if reached(self) {
+                return;
+            }
             notified.await;
         }
     }

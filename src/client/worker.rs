@@ -11,6 +11,7 @@ use super::connection::{Connection, LostConnection, Shared};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::tally::Tally;
+use crate::dataset::Place;
 use crate::driver::Connector;
 use crate::plan::Pipeline;
 use crate::record::{ClientRecord, Recorder};
@@ -27,6 +28,8 @@ pub enum Order {
     AdmitAndPass(Duration, PassSpec, oneshot::Sender<(Counted, Counted)>),
     /// The server has let go of these.
     Settle(Vec<LostConnection>),
+    /// Tell every key that was written or may have been.
+    Written(mpsc::Sender<Vec<Place>>),
 }
 
 /// What a thread counted in a phase.
@@ -110,6 +113,11 @@ impl Worker {
                     })
                     .await;
                     let _ = reply.send((self.admission(), self.counted()));
+                }
+                Order::Written(batches) => {
+                    for connection in &self.connections {
+                        connection.written(&batches).await;
+                    }
                 }
                 Order::Settle(settled) => {
                     for connection in &mut self.connections {

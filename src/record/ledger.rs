@@ -126,6 +126,11 @@ impl Ledger {
         }
     }
 
+    /// Whether a write of this run put a value under the key, or may have.
+    pub fn may_hold(&self, slot: u64) -> bool {
+        self.passes.iter().any(|pass| matches!(pass.get(slot), Fate::Acknowledged | Fate::Unknown))
+    }
+
     /// What to call what was found under a key, where the version of [`Self::expected`] was asked for.
     pub fn judge(&self, slot: u64, found: Found) -> Class {
         match found {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::dataset::{Dataset, Place, Version};
@@ -161,32 +162,32 @@ fn sample(dataset: &Dataset) -> impl Iterator<Item = Place> {
     })
 }
 
-/// Keys per `UNLINK`: enough to be quick, few enough that the server serves others in between.
-const BATCH: u64 = 200;
-
-/// Removes every key of `dataset`, and nothing else; each batch within `limit`. Returns how many were there.
+/// Removes the keys of `dataset` at the places that come in, and nothing else; each batch within `limit`. Returns how many
+/// were there.
 ///
 /// # Errors
 /// The connection was lost, a batch took too long, or the server refuses. Keys may be left.
-pub async fn unlink(control: &Control, dataset: &Dataset, limit: Duration) -> Result<u64, Broken> {
-    let starts = (0..dataset.clients())
-        .flat_map(|client| (0..dataset.keys()).step_by(BATCH as usize).map(move |index| Place { client, index }));
-    let batches = stream::iter(starts).map(|start| async move {
-        let end = (start.index + BATCH).min(dataset.keys());
-        let keys: Vec<Vec<u8>> = (start.index..end)
-            .map(|index| {
-                let mut key = Vec::new();
-                dataset.key(Place { index, ..start }, &mut key);
-                key
-            })
-            .collect();
-        let args: Vec<&[u8]> = std::iter::once(&b"UNLINK"[..]).chain(keys.iter().map(Vec::as_slice)).collect();
+pub async fn unlink(
+    control: &Control,
+    dataset: &Dataset,
+    mut written: mpsc::Receiver<Vec<Place>>,
+    limit: Duration,
+) -> Result<u64, Broken> {
+    let mut removed = 0;
+    while let Some(batch) = written.recv().await {
+        let mut args = vec![b"UNLINK".to_vec()];
+        args.extend(batch.into_iter().map(|place| {
+            let mut key = Vec::new();
+            dataset.key(place, &mut key);
+            key
+        }));
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         match control.call(&args, limit).await? {
-            Value::Integer(removed) => Ok(u64::try_from(removed).unwrap_or(0)),
-            other => Err(refused("UNLINK", &other)),
+            Value::Integer(keys) => removed += u64::try_from(keys).unwrap_or(0),
+            other => return Err(refused("UNLINK", &other)),
         }
-    });
-    batches.buffered(UNDER_WAY).try_fold(0, |sum, removed| async move { Ok(sum + removed) }).await
+    }
+    Ok(removed)
 }
 
 fn expect(command: &str, reply: Value) -> Result<(), Broken> {

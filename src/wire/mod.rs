@@ -3,6 +3,7 @@
 pub mod control;
 pub mod dial;
 pub mod fault;
+pub mod identity;
 pub mod info;
 pub mod resp;
 mod setup;

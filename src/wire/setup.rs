@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
 use super::fault::{Broken, Fault, Kind, Stage};
+use super::identity::client_name;
 use super::resp::{self, Value};
 use crate::plan::{Endpoint, Protocol, Secret};
 
@@ -92,7 +93,7 @@ impl Setup {
         if endpoint.db != 0 {
             setup.say(Step::Select, &[b"SELECT", endpoint.db.to_string().as_bytes()]);
         }
-        setup.say(Step::Name, &[b"CLIENT", b"SETNAME", b"keyswarm"]);
+        setup.say(Step::Name, &[b"CLIENT", b"SETNAME", client_name().as_bytes()]);
         setup.say(Step::Id, &[b"CLIENT", b"ID"]);
         setup.say(Step::Ping, &[b"PING"]);
         setup

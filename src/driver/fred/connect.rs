@@ -25,9 +25,8 @@ use tokio_rustls::rustls;
 use super::errors::{self, Progress};
 use crate::plan::{Endpoint, Protocol, Secret, Timeouts, Transport};
 use crate::wire::fault::{Broken, ConnectTimes, Fault, Kind, Stage};
+use crate::wire::identity::client_name;
 
-/// What `CLIENT LIST` shows.
-const CLIENT_NAME: &str = "keyswarm";
 /// Messages that fred keeps for those who listen to its events: nobody but [`open`], to one.
 const EVENTS: usize = 2;
 
@@ -107,7 +106,7 @@ async fn admission(client: &Client, login: &Login, timeouts: &Timeouts) -> Resul
         if login.db > u32::from(u8::MAX) {
             client.select(i64::from(login.db)).await?;
         }
-        match client.client_setname(CLIENT_NAME).await {
+        match client.client_setname(client_name()).await {
             // Not allowed, or not known: an answer nevertheless.
             Err(error) if errors::refusal(&error).is_some_and(|fault| fault.kind != Kind::NoAuth) => Ok(()),
             other => other,

@@ -29,6 +29,8 @@ use crate::wire::fault::{Broken, ConnectTimes};
 /// Requests that may be with fred at once, timed-out ones included. That bounds its memory: the future of a request is
 /// about 7 kB, key and value come on top.
 const MOST_IN_FLIGHT: usize = 1024;
+/// ... and their keys and values; a single request may be larger.
+const MOST_BYTES_IN_FLIGHT: usize = 16 * 1024 * 1024;
 
 /// One connection through fred.
 ///
@@ -41,6 +43,8 @@ pub struct FredDriver {
     dataset: Arc<Dataset>,
     /// Oldest first.
     in_flight: VecDeque<InFlight>,
+    /// Keys and values of those.
+    bytes_in_flight: usize,
     /// Where expected values are written.
     scratch: Vec<u8>,
     traffic: Traffic,
@@ -82,6 +86,7 @@ impl FredDriver {
             client_id,
             dataset,
             in_flight: VecDeque::new(),
+            bytes_in_flight: 0,
             scratch: Vec::new(),
             traffic: Traffic::default(),
             lost: None,
@@ -114,6 +119,11 @@ impl FredDriver {
         }
     }
 
+    /// What a request's key and value take, in the command or in the reply.
+    fn size(&self, request: &Request) -> usize {
+        self.dataset.key_len(request.place) + self.dataset.value_len(request.place)
+    }
+
     /// Appends every answer that has arrived, oldest first.
     ///
     /// # Errors
@@ -129,6 +139,7 @@ impl FredDriver {
             };
             let request = oldest.request;
             self.in_flight.pop_front();
+            self.bytes_in_flight -= self.size(&request);
             done.push(self.settle(request, answer)?);
         }
         Ok(())
@@ -194,7 +205,8 @@ impl FredDriver {
 
 impl Driver for FredDriver {
     fn has_room(&self) -> bool {
-        self.in_flight.len() < MOST_IN_FLIGHT
+        self.in_flight.is_empty()
+            || self.in_flight.len() < MOST_IN_FLIGHT && self.bytes_in_flight < MOST_BYTES_IN_FLIGHT
     }
 
     fn submit(&mut self, request: Request) {
@@ -206,6 +218,7 @@ impl Driver for FredDriver {
             Poll::Ready(answer) => Answer::Arrived(Some(answer)),
             Poll::Pending => Answer::Awaited(call),
         };
+        self.bytes_in_flight += self.size(&request);
         self.in_flight.push_back(InFlight { request, answer });
     }
 

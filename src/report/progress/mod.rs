@@ -22,6 +22,8 @@ use bars::Bars;
 use plain::Lines;
 use state::State;
 
+/// The last drawing takes a moment; longer only if nobody reads it.
+const LAST_DRAWING: Duration = Duration::from_secs(1);
 /// Updates that may wait; the thread takes them as they come.
 const ROOM: usize = 1024;
 
@@ -167,9 +169,12 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let (Some(sender), Some(thread)) = (self.feed.sender.take(), self.thread.take()) {
-            // It always listens, so this waits for a moment at most; and it fails only if it is gone.
-            let _ = sender.send(Message::Finish);
-            let _ = thread.join();
+            // It always listens, unless it is stuck in writing to somebody who does not read: then it is left behind.
+            let _ = sender.try_send(Message::Finish);
+            let deadline = Instant::now() + LAST_DRAWING;
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 }

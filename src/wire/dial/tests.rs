@@ -56,7 +56,10 @@ async fn the_database_is_selected_and_the_connection_named() {
         let Value::Bulk(list) = list else { panic!("{list:?}") };
         let list = String::from_utf8(list).expect("text");
         let line = list.lines().find(|line| line.starts_with(&format!("id={id} "))).expect("it is there");
-        assert!(line.contains(" name=keyswarm ") && line.contains(" db=3 "), "{line}");
+        assert!(
+            line.contains(&format!(" name={} ", crate::wire::identity::client_name())) && line.contains(" db=3 "),
+            "{line}"
+        );
     }
     assert_eq!(fault(&Endpoint { db: 99, ..server.unix() }).await, (Stage::Setup, Kind::Other));
 }

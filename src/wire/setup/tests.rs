@@ -34,8 +34,10 @@ async fn every_reply_is_awaited_and_no_more() {
 #[tokio::test]
 async fn what_is_said_follows_the_endpoint() {
     let said = |endpoint: &Endpoint| Setup::of(endpoint).bytes.escape_ascii().to_string();
-    let tail = "*3\\r\\n$6\\r\\nCLIENT\\r\\n$7\\r\\nSETNAME\\r\\n$8\\r\\nkeyswarm\\r\\n*2\\r\\n$6\\r\\nCLIENT\\r\\n$2\\r\\nID\\r\\n*1\\r\\n$4\\r\\nPING\\r\\n";
-    assert_eq!(said(&anywhere()), tail);
+    let name = client_name();
+    assert_eq!((name.len(), &name[..9]), (17, "keyswarm-"));
+    let tail = "*3\\r\\n$6\\r\\nCLIENT\\r\\n$7\\r\\nSETNAME\\r\\n$17\\r\\n@\\r\\n*2\\r\\n$6\\r\\nCLIENT\\r\\n$2\\r\\nID\\r\\n*1\\r\\n$4\\r\\nPING\\r\\n";
+    assert_eq!(said(&anywhere()), tail.replace('@', name));
     let user = Endpoint { db: 12, ..login(anywhere(), Some("bob"), "pw") };
     assert!(said(&user).starts_with(
         "*3\\r\\n$4\\r\\nAUTH\\r\\n$3\\r\\nbob\\r\\n$2\\r\\npw\\r\\n*2\\r\\n$6\\r\\nSELECT\\r\\n$2\\r\\n12"

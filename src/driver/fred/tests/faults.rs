@@ -122,7 +122,11 @@ fn dropping_the_driver_closes_its_connection() {
         let mut talk = Talk::to(&server);
         let id = format!("id={} ", driver.client_id().expect("an id"));
         let listed = talk.ask(&[b"CLIENT", b"LIST"]);
-        assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" name=keyswarm ")), "{listed}");
+        assert!(
+            listed.lines().any(|line| line.starts_with(&id)
+                && line.contains(&format!(" name={} ", crate::wire::identity::client_name()))),
+            "{listed}"
+        );
         // With requests in flight, which would keep fred's task going.
         for ticket in 0..64 {
             driver.submit(write(ticket));
