@@ -10,10 +10,11 @@ use super::session::Session;
 use crate::client::{Fleet, FleetError, LostConnection, PassOrder, PhaseDone};
 use crate::dataset::Version;
 use crate::driver::Op;
-use crate::plan::{Phase, Pipeline, Run};
+use crate::plan::{Phase, Pipeline, Run, Timeouts};
 use crate::record::ClientRecord;
 use crate::report::progress::Update;
 use crate::verdict::{PhaseOutcome, RunOutcome, Warning};
+use crate::wire::fault::Kind;
 use crate::wire::info::Info;
 
 /// How often the server is asked whether it has let go of a lost connection.
@@ -155,7 +156,9 @@ impl<'a> Phases<'a> {
     /// Waits, `timeouts.silence` at most, until the server no longer lists the lost connections. Returns those that are gone.
     async fn wait_until_gone(&self, lost: &[LostConnection]) -> Vec<LostConnection> {
         let session = self.session;
-        let deadline = Instant::now() + session.plan.timeouts.silence;
+        let Timeouts { connect, silence, .. } = session.plan.timeouts;
+        let begun = Instant::now();
+        let deadline = begun + silence;
         let mut gone = Vec::new();
         while gone.len() < lost.len() && Instant::now() < deadline && !session.stop.is_asked() {
             match self.look().await {
@@ -164,8 +167,9 @@ impl<'a> Phases<'a> {
                     let is_gone = |lost: &&LostConnection| lost.server_id.is_some_and(|id| !ids.contains(&id));
                     gone = lost.iter().filter(is_gone).copied().collect();
                 }
-                // Also when nobody listens: the server may be on its way back, as another process.
-                Look::NoAnswer => {}
+                // The server may be on its way back, as another process; but a dead one need not be mourned for long.
+                Look::Nobody if begun.elapsed() > connect => return gone,
+                Look::Nobody | Look::NoAnswer => {}
             }
             if gone.len() < lost.len() {
                 sleep(ASK_AGAIN).await;
@@ -180,6 +184,7 @@ impl<'a> Phases<'a> {
         let control = &session.target.control;
         let info = match control.call(&[b"INFO", b"server"], limit).await {
             Ok(info) => info,
+            Err(broken) if broken.fault.kind == Kind::Refused => return Look::Nobody,
             Err(_) => return Look::NoAnswer,
         };
         let run_id = info.text().and_then(|info| Info::parse(&info).get("run_id").map(str::to_owned));
@@ -199,6 +204,8 @@ enum Look {
     Listed(HashSet<u64>),
     /// Another process answers: the connections ended with the old one.
     OtherServer,
+    /// Nobody listens.
+    Nobody,
     /// It did not tell.
     NoAnswer,
 }

@@ -39,8 +39,8 @@ fn interrupted(outcome: Outcome) -> Outcome {
 /// In the midst of the write phase, as a terminal sends it: to the whole process group.
 fn stopped_while_writing(driver: &str, signal: Signal) {
     let mut running = Keyswarm::run(&long(driver).spawned("")).start();
-    let server = spawned_server(&mut running);
     running.until_phase("write");
+    let server = spawned_server(&mut running);
     assert_ne!(server.group, running.pid(), "a signal to the group must not reach the server");
     let folder = server.folder();
     assert!(folder.exists());
