@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::{Exit, complain};
 use crate::cli::ScenarioArgs;
-use crate::plan::predict::{Room, predict};
+use crate::plan::predict::{Room, files_suffice, predict};
 use crate::plan::{self, Plan};
 use crate::report;
 use crate::scenario::Overrides;
@@ -15,7 +15,13 @@ pub fn check(args: &ScenarioArgs) -> Exit {
         Ok(plan) => plan,
         Err(exit) => return exit,
     };
-    let prediction = predict(&plan, Room::of_this_process());
+    let room = Room::of_this_process();
+    // What a run would refuse is not valid here.
+    if let Err(what) = files_suffice(&plan, room.files) {
+        complain(&what);
+        return Exit::Usage;
+    }
+    let prediction = predict(&plan, room);
     let file = args.scenario.file_name().unwrap_or(args.scenario.as_os_str()).to_string_lossy();
     let mut stdout = io::stdout().lock();
     // A reader that has seen enough may close the pipe.

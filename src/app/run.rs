@@ -12,7 +12,7 @@ use super::watch::{Watch, Watched};
 use super::{Exit, check, complain, counters};
 use crate::cli::RunArgs;
 use crate::client::{FleetError, Stop};
-use crate::plan::predict::{Room, files_needed, predict};
+use crate::plan::predict::{Room, files_suffice, predict};
 use crate::plan::{self, Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
@@ -64,14 +64,8 @@ fn watched(command: Command, stop: &Stop, json: Option<JsonOutput>) -> io::Resul
 
 /// Every connection needs a file descriptor.
 fn raise_file_limit(plan: &Plan) -> Result<(), String> {
-    let needed = files_needed(plan);
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) if limit >= needed => Ok(()),
-        Ok(limit) => Err(format!(
-            "{} connections need {needed} file descriptors, and this process may have {limit}\n  \
-             help: raise the hard limit (`ulimit -Hn`), or lower clients.count or clients.connections",
-            plan.clients.connections_in_all()
-        )),
+        Ok(limit) => files_suffice(plan, limit),
         // Without a limit to read, the system decides when a socket is opened, and that is counted.
         Err(_) => Ok(()),
     }

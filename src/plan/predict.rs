@@ -27,6 +27,8 @@ pub struct Room {
     pub files: u64,
     /// Ephemeral ports to one address; `None` if unknown.
     pub ports: Option<u64>,
+    /// Memory of this host that can be had without swapping, in bytes (`MemAvailable`); `None` if unknown.
+    pub memory: Option<u64>,
 }
 
 impl Room {
@@ -39,8 +41,16 @@ impl Room {
             let (first, last): (u64, u64) = (first.parse().ok()?, last.trim().parse().ok()?);
             Some((last + 1).saturating_sub(first))
         });
-        Self { files, ports }
+        let memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
+        Self { files, ports, memory }
     }
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// What a plan will need.
@@ -85,6 +95,25 @@ pub fn files_needed(plan: &Plan) -> u64 {
     sockets_needed(plan) + OTHER_FILES + 4 * u64::from(plan.clients.threads)
 }
 
+/// Whether a run of `plan` can open its sockets where this process may have `files` file descriptors. Without them, no run
+/// is begun.
+///
+/// # Errors
+/// They are too few: the numbers, and how to mend it.
+pub fn files_suffice(plan: &Plan, files: u64) -> Result<(), String> {
+    let needed = files_needed(plan);
+    if needed <= files {
+        return Ok(());
+    }
+    Err(format!(
+        "{} connections need {} file descriptors, and this process may have {}\n  \
+         help: raise the hard limit (`ulimit -Hn`), or lower clients.count or clients.connections",
+        number_shown(plan.clients.connections_in_all()),
+        number_shown(needed),
+        number_shown(files)
+    ))
+}
+
 /// Predicts what `plan` needs in `room`.
 pub fn predict(plan: &Plan, room: Room) -> Prediction {
     let keys = u64::from(plan.dataset.clients()) * plan.dataset.keys();
@@ -111,7 +140,7 @@ pub fn predict(plan: &Plan, room: Room) -> Prediction {
 }
 
 fn warn(plan: &Plan, prediction: &mut Prediction) {
-    let Prediction { keys, server_bytes, sockets, files, room, warnings, .. } = prediction;
+    let Prediction { keys, server_bytes, sockets, room, warnings, .. } = prediction;
     let writes = plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
     if let Server::Spawned(spawn) = &plan.target.server {
         if let Some(maxmemory) = spawn.maxmemory
@@ -125,6 +154,15 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
                 size_shown(maxmemory)
             ));
         }
+        // What it may not have it will not take.
+        let wanted = spawn.maxmemory.map_or(*server_bytes, |most| most.min(*server_bytes));
+        if let Some(memory) = room.memory.filter(|memory| writes && wanted > *memory) {
+            warnings.push(format!(
+                "the server needs about {}, but this host has {} of memory available: it may swap, or be killed",
+                size_shown(wanted),
+                size_shown(memory)
+            ));
+        }
         let most = spawn.maxclients.map_or(DEFAULT_MAXCLIENTS, u64::from);
         if *sockets > most {
             warnings.push(format!(
@@ -133,13 +171,6 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
                 number_shown(most)
             ));
         }
-    }
-    if *files > room.files {
-        warnings.push(format!(
-            "{} file descriptors are needed, but this process may open {} (ulimit -Hn): a run is refused",
-            number_shown(*files),
-            number_shown(room.files)
-        ));
     }
     if let Some(ports) = room.ports.filter(|ports| over_tcp(plan) && *sockets > *ports) {
         warnings.push(format!(
@@ -257,6 +288,15 @@ fn allocated(bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn available_memory_is_read_in_bytes() {
+        let text = "MemTotal:        8000000 kB\nMemFree:   1 kB\nMemAvailable:    5000000 kB\n";
+        assert_eq!(available(text), Some(5_120_000_000));
+        for text in ["", "MemAvailable:", "MemAvailable: many kB", "MemAvailable: 99999999999999999999 kB"] {
+            assert_eq!(available(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn memory_per_key_is_what_was_measured_on_redis_7() {

@@ -209,9 +209,11 @@ fn an_empty_file_names_what_is_missing() {
 #[test]
 fn more_sockets_than_the_system_allows_are_refused() {
     let file = RIGHT.replace("PORT", &free_port().to_string());
-    let outcome = Keyswarm::run_file(&file)
-        .args(&["--set", "clients.count=60000", "--set", "clients.connections=50000"])
-        .finish()
-        .expect(2);
-    assert!(outcome.stderr.contains("ulimit") || outcome.stderr.contains("descriptors"), "{outcome}");
+    let too_many = ["--set", "clients.count=60000", "--set", "clients.connections=50000"];
+    let outcomes = ["run", "check"].map(|command| Keyswarm::on_file(command, &file).args(&too_many).finish().expect(2));
+    for outcome in &outcomes {
+        assert!(outcome.stderr.contains("file descriptors") && outcome.stderr.contains("help:"), "{outcome}");
+        assert!(outcome.stdout.is_empty(), "{outcome}");
+    }
+    assert_eq!(outcomes[0].stderr, outcomes[1].stderr);
 }

@@ -19,7 +19,7 @@ fn checked(text: &str, room: Room) -> String {
     text
 }
 
-const ROOM: Room = Room { files: 20_000, ports: Some(28_232) };
+const ROOM: Room = Room { files: 20_000, ports: Some(28_232), memory: None };
 
 #[test]
 fn the_main_job() {
@@ -83,7 +83,7 @@ run = "verify"
 [limits.verify]
 p999 = "1s"
 "#;
-    insta::assert_snapshot!(checked(text, Room { files: 1000, ports: Some(900) }), @r"
+    insta::assert_snapshot!(checked(text, Room { files: 2000, ports: Some(900), memory: Some(900_000_000) }), @r"
     ten-clients.toml is valid
       target    redis-server, started for this run, maxmemory 1GB, maxclients 100,
                 RESP2
@@ -95,16 +95,16 @@ p999 = "1s"
                 wait    nothing is sent for 1 m 30 s
                 verify  GET  one at a time, closed loop   56 MB out, 2.1 GB in
       limits    verify: p99.9 1 s
-      sockets   1,001, one of keyswarm's own; 1,069 of 1,000 fds, 1,001 of 900 ports
+      sockets   1,001, one of keyswarm's own; 1,069 of 2,000 fds, 1,001 of 900 ports
       longest   5 s + 5 s to connect (10 s 990 ms until the last client has), 5 s
                 per request, 15 s without a byte
       repeat    2 runs, the database emptied between them
       warning   2,000,000 keys need about 2.4 GB on the server, but its maxmemory is
                 1.0 GB: writes will be refused or keys evicted
+      warning   the server needs about 1.0 GB, but this host has 900 MB of memory
+                available: it may swap, or be killed
       warning   1,001 connections are wanted, but the server's maxclients is 100:
                 some will be refused
-      warning   1,069 file descriptors are needed, but this process may open 1,000
-                (ulimit -Hn): a run is refused
       warning   1,001 connections to one address are wanted, but there are 900
                 ephemeral ports (net.ipv4.ip_local_port_range)
       warning   values are too short to name their author: a wrong one is reported
@@ -119,7 +119,7 @@ phase = [{ run = "verify" }]
 target = { url = "redis://me:hunter2@example/3", protocol = 3, flush = "before", cleanup = "unlink" }
 dataset = { keys = 1, value = "constant" }
 "#;
-    insta::assert_snapshot!(checked(text, Room { files: 20_000, ports: None }), @r"
+    insta::assert_snapshot!(checked(text, Room { files: 20_000, ports: None, memory: Some(1) }), @r"
     ten-clients.toml is valid
       target    redis://me:***@example:6379/3, RESP3, emptied before the run, what
                 was written is removed afterwards
