@@ -1,6 +1,7 @@
 //! Everything that is wrong with a scenario, collected and shown at once with the lines in question.
 
 use std::fmt;
+use std::ops::Range;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
@@ -63,14 +64,26 @@ impl Faults {
         let on_flags = |fault: &&Fault| fault.span.is_some_and(|span| span.source() > 0);
         let (flags, file): (Vec<&Fault>, Vec<&Fault>) = self.found.iter().partition(on_flags);
         let mut out = String::new();
+        // Where a span stands in a text that is made of several, which begin at `starts`.
+        let place = |starts: &[usize], span: Span| {
+            let (start, place) = (starts.get(span.source()).copied().unwrap_or(0), self.sources.place(span));
+            start + place.start..start + place.end
+        };
         if !file.is_empty() {
             let text = self.sources.file_text().to_owned();
-            Report::new(&format!("in {}", self.sources.name), &self.sources.name, text, &[0], &file, width)
-                .render(color, width, &mut out);
+            Report::new(
+                &format!("in {}", self.sources.name),
+                &self.sources.name,
+                text,
+                &file,
+                &|span| place(&[0], span),
+                width,
+            )
+            .render(color, width, &mut out);
         }
         if !flags.is_empty() {
             let (text, starts) = self.sources.flags_text();
-            Report::new("on the command line", "command line", text, &starts, &flags, width)
+            Report::new("on the command line", "command line", text, &flags, &|span| place(&starts, span), width)
                 .render(color, width, &mut out);
         }
         out
@@ -94,8 +107,15 @@ struct Report {
 }
 
 impl Report {
-    /// `faults` in `text`, whose parts begin at `starts`.
-    fn new(place: &str, name: &str, mut text: String, starts: &[usize], faults: &[&Fault], width: usize) -> Self {
+    /// `faults` in `text`, at the bytes that `placed` tells; `place` is where that is, for people.
+    fn new(
+        place: &str,
+        name: &str,
+        mut text: String,
+        faults: &[&Fault],
+        placed: &dyn Fn(Span) -> Range<usize>,
+        width: usize,
+    ) -> Self {
         let mut heading = match faults {
             [Fault { span: None, what }] => what.clone(),
             [_] => format!("1 error {place}"),
@@ -107,8 +127,8 @@ impl Report {
                 None if faults.len() > 1 => heading.push_str(&format!("\n{}", fault.what)),
                 None => {}
                 Some(span) => {
-                    let range = span.range();
-                    let start = starts.get(span.source()).map_or(0, |start| start + range.start).min(text.len());
+                    let range = placed(span);
+                    let start = range.start.min(text.len());
                     let label = wrapped(&fault.what, &text[..start], width);
                     labels.push(LabeledSpan::new_primary_with_span(Some(label), (start, range.len().max(1))));
                 }

@@ -1,30 +1,81 @@
-//! Secrets in a source line are covered before anybody sees it: same length, so that the carets still fit.
+//! Secrets in a source line are covered before anybody sees it, each by the same three asterisks, so that not even its
+//! length is told. Places in the original are moved along, so that the carets still fit.
 //!
 //! This works on the bare text, not on the parsed tree, since a file with a syntax error is shown too. When in doubt it
 //! covers too much. `${VAR}` stays readable (a name is no secret), its default does not.
 
+use std::ops::Range;
+
 /// What the name of a secret holds: keys of ours, also mistyped, and settings of the server that may stand in `args`.
 const SECRET_WORDS: [&str; 5] = ["pass", "pasw", "pwd", "secret", "masterauth"];
 
-/// `text` with every secret replaced by asterisks, byte for byte as long.
-pub fn masked(text: &str) -> String {
-    let mut bytes = text.as_bytes().to_vec();
+/// What stands in the place of a secret, however long.
+const COVER: &str = "***";
+
+/// A text without its secrets.
+#[derive(Clone, Debug, Default)]
+pub struct Masked {
+    text: String,
+    /// Each secret's bytes in the original, and those of its cover in `text`; ascending.
+    covers: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Masked {
+    /// What may be shown.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the bytes `place` of the original stand now. A place that begins or ends within a secret takes in all of it.
+    pub fn place(&self, place: Range<usize>) -> Range<usize> {
+        let start = self.moved(place.start, |cover| cover.start);
+        start..self.moved(place.end, |cover| cover.end).max(start)
+    }
+
+    /// Where the byte `at` of the original stands now; within a secret, at the `edge` of its cover.
+    fn moved(&self, at: usize, edge: fn(&Range<usize>) -> usize) -> usize {
+        let before = self.covers.iter().take_while(|(secret, _)| secret.start < at).last();
+        match before {
+            None => at,
+            Some((secret, cover)) if at < secret.end => edge(cover),
+            Some((secret, cover)) => cover.end + (at - secret.end),
+        }
+    }
+}
+
+/// `text` with every secret covered.
+pub fn masked(text: &str) -> Masked {
+    let mut covered = vec![false; text.len()];
     let lower = text.to_ascii_lowercase();
     for word in SECRET_WORDS {
         for (at, _) in lower.match_indices(word) {
             let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             let rest = text[at..].trim_start_matches(name);
             let (start, end) = value_after(text, text.len() - rest.len());
-            cover(text, start, end, &mut bytes);
+            cover(text, start, end, &mut covered);
         }
     }
     for (at, _) in text.match_indices("://") {
         if let Some((start, end)) = password_of_url(text, at) {
-            cover(text, start, end, &mut bytes);
+            cover(text, start, end, &mut covered);
         }
     }
-    // Only whole characters between ASCII borders were replaced, by ASCII.
-    String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(text.len()))
+    let mut masked = Masked::default();
+    for (at, letter) in text.char_indices() {
+        if !covered[at] {
+            masked.text.push(letter);
+            continue;
+        }
+        match masked.covers.last_mut() {
+            Some((secret, _)) if secret.end == at => secret.end += letter.len_utf8(),
+            _ => {
+                let start = masked.text.len();
+                masked.text.push_str(COVER);
+                masked.covers.push((at..at + letter.len_utf8(), start..masked.text.len()));
+            }
+        }
+    }
+    masked
 }
 
 /// The value that follows a secret's name: what is in the next quotes, or else the rest of the line.
@@ -91,20 +142,17 @@ fn line_len(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
-/// Covers `start..end`, except for the names of variables.
-fn cover(text: &str, start: usize, end: usize, bytes: &mut [u8]) {
+/// Marks `start..end` as secret, except for the names of variables and the ends of lines.
+fn cover(text: &str, start: usize, end: usize, covered: &mut [bool]) {
     let mut at = start;
     while at < end {
         let kept = variable_name_len(&text[at..end]);
         if kept > 0 {
             at += kept;
         } else {
-            if bytes[at] != b'\n' {
-                bytes[at] = b'*';
-            }
+            covered[at] = text.as_bytes()[at] != b'\n';
             at += 1;
             while at < end && !text.is_char_boundary(at) {
-                bytes[at] = b'*';
                 at += 1;
             }
         }
@@ -127,27 +175,44 @@ mod tests {
     use super::masked;
 
     #[test]
-    fn passwords_are_covered_at_their_own_length() {
+    fn every_password_is_covered_alike() {
         for (text, shown) in [
-            (r#"url = "redis://user:hunter2@host:6379/0""#, r#"url = "redis://user:*******@host:6379/0""#),
-            (r#"url = "redis://:p@ss/w:d@host" # x@y"#, r#"url = "redis://:********@host" # x@y"#),
-            (r#"url = 'redis://u:it"s@h'"#, r#"url = 'redis://u:****@h'"#),
+            (r#"url = "redis://user:hunter2@host:6379/0""#, r#"url = "redis://user:***@host:6379/0""#),
+            (r#"url = "redis://:p@ss/w:d@host" # x@y"#, r#"url = "redis://:***@host" # x@y"#),
+            (r#"url = 'redis://u:it"s@h'"#, r#"url = 'redis://u:***@h'"#),
             (r#"url = "redis://host:6379/0""#, r#"url = "redis://host:6379/0""#),
             (r#"url = "redis://u:${PW}@h""#, r#"url = "redis://u:${PW}@h""#),
-            (r#"url = "redis://u:${PW:-abc}@h""#, r#"url = "redis://u:${PW:-****@h""#),
-            (r#"spawn = { password = "a\"b", cpus = [0] }"#, r#"spawn = { password = "****", cpus = [0] }"#),
+            (r#"url = "redis://u:${PW:-abc}@h""#, r#"url = "redis://u:${PW:-***@h""#),
+            (r#"spawn = { password = "a\"b", cpus = [0] }"#, r#"spawn = { password = "***", cpus = [0] }"#),
             (r#""password" = "abc""#, r#""password" = "***""#),
             (r#"Passwort = "abc""#, r#"Passwort = "***""#),
-            ("password = unquoted", "password = ********"),
-            ("password = \"never closed\nx = 1", "password = \"************\nx = 1"),
-            ("password = '''a\nb''' # c", "password = '''*\n*''' # c"),
+            ("password = unquoted", "password = ***"),
+            ("password = \"never closed\nx = 1", "password = \"***\nx = 1"),
+            ("password = '''a\nb''' # c", "password = '''***\n***''' # c"),
             (r#"args = ["--requirepass", "abc"]"#, r#"args = ["--requirepass", "***"]"#),
             ("--set target.spawn.password=abc", "--set target.spawn.password=***"),
             ("--target redis://:abc@h:1", "--target redis://:***@h:1"),
-            ("password = \"größe\"", "password = \"*******\""),
+            ("password = \"größe\"", "password = \"***\""),
         ] {
-            assert_eq!(masked(text), shown);
-            assert_eq!(masked(text).len(), text.len());
+            assert_eq!(masked(text).text(), shown);
         }
+    }
+
+    #[test]
+    fn places_move_along_with_the_text() {
+        let (text, shown) =
+            (r#"u = "redis://:größe@h:x" # password = "p""#, r#"u = "redis://:***@h:x" # password = "***""#);
+        let masked = masked(text);
+        let place = |part: &str| text.find(part).map(|at| at..at + part.len()).expect("a part");
+        assert_eq!(masked.text(), shown);
+        for part in ["redis://:", "größe", "@h", "x", "p", "\""] {
+            let now = &shown[masked.place(place(part))];
+            assert_eq!(now, if part == "größe" { "***" } else { part });
+        }
+        assert_eq!(&shown[masked.place(place("redis://:größe@h:x"))], "redis://:***@h:x");
+        let secret = place("größe");
+        assert_eq!(&shown[masked.place(secret.start + 1..secret.start + 1)], "***");
+        assert_eq!(&shown[masked.place(0..secret.start + 2)], "u = \"redis://:***");
+        assert_eq!(masked.place(text.len()..text.len() + 7), shown.len()..shown.len() + 7);
     }
 }

@@ -227,11 +227,11 @@ fn limit_keys(section: &mut Section<'_, '_>) -> LimitTable {
         errors: section.integer("errors"),
         lost: section.integer("lost"),
         mismatched: section.integer("mismatched"),
-        p50: section.duration("p50"),
-        p90: section.duration("p90"),
-        p99: section.duration("p99"),
-        p999: section.duration("p999"),
-        max: section.duration("max"),
+        p50: section.latency("p50"),
+        p90: section.latency("p90"),
+        p99: section.latency("p99"),
+        p999: section.latency("p999"),
+        max: section.latency("max"),
     }
 }
 

@@ -88,6 +88,11 @@ impl<'t, 'f> Section<'t, 'f> {
         self.key(name, |node| measure(node, "a duration", "5s", "s", units::parse_duration))
     }
 
+    /// Asks for a duration of the order of a request's latency: as a duration, but with another example.
+    pub fn latency(&mut self, name: &'static str) -> Key<Duration> {
+        self.key(name, |node| measure(node, "a latency", "50ms", "ms", units::parse_duration))
+    }
+
     /// Asks for a size.
     pub fn size(&mut self, name: &'static str) -> Key<u64> {
         self.key(name, size)

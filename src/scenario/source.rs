@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::mask;
+use super::mask::{self, Masked};
 
 /// A place in one of the texts of [`Sources`], in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,14 +50,14 @@ impl<T> Written<T> {
 pub struct Sources {
     /// The file as the user named it.
     pub name: String,
-    /// The file first, then one text per flag. As long as the originals, byte for byte.
-    texts: Vec<String>,
+    /// The file first, then one text per flag.
+    texts: Vec<Masked>,
 }
 
 impl Sources {
     /// The file called `name`, not read yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), texts: vec![String::new()] }
+        Self { name: name.into(), texts: vec![Masked::default()] }
     }
 
     /// The file's text.
@@ -73,7 +73,12 @@ impl Sources {
 
     /// The file, masked.
     pub fn file_text(&self) -> &str {
-        &self.texts[0]
+        self.texts[0].text()
+    }
+
+    /// Where `span` stands in its masked text.
+    pub fn place(&self, span: Span) -> Range<usize> {
+        self.texts.get(span.source).map_or(span.range(), |text| text.place(span.range()))
     }
 
     /// All flags, masked, one below the other, and the offset at which each of them begins there.
@@ -82,7 +87,7 @@ impl Sources {
         let mut starts = vec![0];
         for flag in &self.texts[1..] {
             starts.push(text.len());
-            text.push_str(flag);
+            text.push_str(flag.text());
             text.push('\n');
         }
         (text, starts)

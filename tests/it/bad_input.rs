@@ -100,6 +100,7 @@ const WRONG: &[Wrong] = &[
     Wrong("[clients]", "protocol = 4\n[clients]", "protocol = 4", &["2", "3"]),
     Wrong("timeouts = 0", "timeouts = -1", "timeouts = -1", &["-1"]),
     Wrong("timeouts = 0", "timeout = 0", "timeout = 0", &["`timeouts`"]),
+    Wrong("timeouts = 0", "p99 = 50", "p99 = 50", &["\"50ms\""]),
     Wrong("timeouts = 0", "p99 = \"fast\"", "p99 = \"fast\"", &["fast", "ms"]),
     Wrong("timeouts = 0", "timeouts = 0\n[limits.veryfi]\np99 = \"1s\"", "[limits.veryfi]", &["veryfi", "verify"]),
     Wrong("name = \"bad\"", "name = \"a/../b\"", "a/../b", &["name"]),

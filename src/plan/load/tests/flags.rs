@@ -93,7 +93,7 @@ fn wrong_flags_are_shown_as_typed() {
     2 │ --set phase.wrte.pipeline=3
       ·             ──┬─
       ·               ╰── no such phase; did you mean `write`?
-    3 │ --set target.spawn.passwort=*******
+    3 │ --set target.spawn.passwort=***
       ·                    ────┬───
       ·                        ╰── unknown key; did you mean `password`?
     4 │ --set timeouts.command=0s
@@ -159,11 +159,11 @@ fn another_target_takes_the_place_of_the_file_s() {
     insta::assert_snapshot!(target(text, "redis://:hunter2@").unwrap_err(), @r"
      × 1 error on the command line
       ╭─[command line:1:10]
-    1 │ --target redis://:*******@
-      ·          ────────┬────────
-      ·                  ╰─┤ no URL: empty host; write `/`, `@`, `:`, `#`, `?` and
-      ·                    │ `%` in a user name or password as %2F, %40, %3A, %23,
-      ·                    │ %3F and %25
+    1 │ --target redis://:***@
+      ·          ──────┬──────
+      ·                ╰─┤ no URL: empty host; write `/`, `@`, `:`, `#`, `?` and
+      ·                  │ `%` in a user name or password as %2F, %40, %3A, %23,
+      ·                  │ %3F and %25
       ╰────
     ");
     let large = Overrides { seed: Some(u64::MAX), ..Overrides::default() };

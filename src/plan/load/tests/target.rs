@@ -24,11 +24,11 @@ protocol = 4
     3 │ phase = [{ run = "write" }]
       ╰────
       ╭─[DIR/six.toml:6:9]
-    5 │ url = "redis://:*******@example"
-    6 │ spawn = { password = "*******" }
-      ·         ────────────┬───────────
-      ·                     ╰─┤ `url` and `spawn` both name a server; leave one of them
-      ·                       │ away
+    5 │ url = "redis://:***@example"
+    6 │ spawn = { password = "***" }
+      ·         ──────────┬─────────
+      ·                   ╰─┤ `url` and `spawn` both name a server; leave one of them
+      ·                     │ away
     7 │ tls = { cert = "c.pem", insecure = "yes" }
       ·       ──────────────────┬─────────────────┬
       ·                         │                 ╰─┤ `true` or `false` is wanted here,
