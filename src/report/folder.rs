@@ -146,13 +146,24 @@ impl JsonOutput {
         if place == "-" {
             return Ok(Self::Stdout);
         }
-        // Through links, so that they stay what they are.
-        let path = fs::canonicalize(place).unwrap_or_else(|_| PathBuf::from(place));
+        let path = behind_links(PathBuf::from(place));
         let failed = |source| FolderError::Json { path: path.clone(), source };
+        if place.is_empty() {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "a path is missing")));
+        }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
             Ok(found) if !found.is_file() => Ok(Self::Stream { path }),
-            _ => Ok(Self::File { new: beside(&path).map_err(failed)?, path }),
+            Ok(found) => {
+                // Replacing needs no permission for the file itself, but whoever forbids writing means it.
+                if found.permissions().readonly() {
+                    return Err(failed(io::ErrorKind::PermissionDenied.into()));
+                }
+                let new = beside(&path).map_err(failed)?;
+                new.as_file().set_permissions(found.permissions()).map_err(failed)?;
+                Ok(Self::File { new, path })
+            }
+            Err(_) => Ok(Self::File { new: beside(&path).map_err(failed)?, path }),
         }
     }
 
@@ -182,6 +193,16 @@ impl JsonOutput {
     }
 }
 
+/// What a link points to, also if there is nothing yet: links stay what they are.
+fn behind_links(mut path: PathBuf) -> PathBuf {
+    const DEEPEST: usize = 16;
+    for _ in 0..DEEPEST {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new(".")).join(target);
+    }
+    path
+}
+
 /// A new file in the same folder, so that it can take the place of `path` in one step.
 fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -205,77 +226,4 @@ fn file_name(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::report::document;
-    use crate::verdict::{fixture, judge};
-
-    fn any_document() -> Document {
-        let (plan, outcome) = (fixture::plan(), fixture::outcome(fixture::good_run()));
-        document(&plan, &outcome, &judge(&plan, &outcome))
-    }
-
-    fn started() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(1_796_028_012_345)
-    }
-
-    #[test]
-    fn names_become_file_names() {
-        let names = ["ten-clients", "a b/../c", "../..", "", "äö.x_1"].map(file_name);
-        assert_eq!(names, ["ten-clients", "a-b-..-c", "run", "run", "x_1"]);
-    }
-
-    #[test]
-    fn every_result_has_a_folder_of_its_own() {
-        let parent = tempfile::tempdir().expect("a folder");
-        let below = parent.path().join("deep/down");
-        let folders = [(); 3].map(|()| ResultFolder::create(&below, "ten clients", started()).expect("created"));
-        let names = folders.map(|folder| folder.path().file_name().expect("named").to_string_lossy().into_owned());
-        let stem = "ten-clients-20261130T084012Z";
-        assert_eq!(names, [stem.to_owned(), format!("{stem}-2"), format!("{stem}-3")]);
-    }
-
-    #[test]
-    fn a_result_is_written_whole_and_readable() {
-        let parent = tempfile::tempdir().expect("a folder");
-        let folder = ResultFolder::create(parent.path(), "x", started()).expect("created");
-        let document = any_document();
-        folder.write_scenario("name = \"x\"\n").expect("written");
-        folder.write_result(&document).expect("written");
-        folder.write_result(&document).expect("replaced");
-        assert_eq!(folder.files(), ["result.json", "scenario.toml"]);
-        let text = fs::read_to_string(folder.file("result.json")).expect("there");
-        assert_eq!(serde_json::from_str::<Document>(&text).expect("valid"), document);
-    }
-
-    #[test]
-    fn a_parent_that_is_a_file_is_an_error_with_its_path() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        let error = ResultFolder::create(file.path(), "x", started()).expect_err("not a folder");
-        assert!(error.to_string().contains(&file.path().display().to_string()), "{error}");
-        let below = file.path().join("x.json");
-        assert!(matches!(JsonOutput::open(&below.to_string_lossy()), Err(FolderError::Json { .. })));
-    }
-
-    #[test]
-    fn json_goes_to_a_file_or_to_standard_output() {
-        let parent = tempfile::tempdir().expect("a folder");
-        let path = parent.path().join("x.json");
-        let output = JsonOutput::open(&path.to_string_lossy()).expect("opened");
-        assert!(!path.exists(), "nothing is there until there is a result");
-        output.write(&any_document(), &mut io::sink()).expect("written");
-        let mut printed = Vec::new();
-        JsonOutput::open("-").expect("opened").write(&any_document(), &mut printed).expect("written");
-        assert_eq!(fs::read(&path).expect("there"), printed);
-    }
-
-    #[test]
-    fn what_is_no_plain_file_stays_what_it_is() {
-        let output = JsonOutput::open("/dev/null").expect("opened");
-        output.write(&any_document(), &mut io::sink()).expect("written");
-        assert!(!fs::metadata("/dev/null").expect("there").is_file());
-        assert!(matches!(JsonOutput::open("/"), Err(FolderError::Json { .. })));
-    }
-}
+mod tests;
