@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::flight::Flight;
@@ -75,6 +76,8 @@ pub struct Pass<'a> {
     answered: Instant,
     /// When the last request was settled.
     settled: Option<Instant>,
+    /// Whether timer and stop will wake this task: then looking at them costs next to nothing.
+    alarms_set: bool,
 }
 
 /// Why the loop woke up.
@@ -113,6 +116,7 @@ impl<'a> Pass<'a> {
             moved: now,
             answered: now,
             settled: None,
+            alarms_set: false,
         }
     }
 
@@ -156,7 +160,7 @@ impl<'a> Pass<'a> {
                         self.begin_to_drain(timer.as_mut());
                     }
                 }
-                Woke::Timer => timer.as_mut().reset(self.deadline()),
+                Woke::Timer => self.set_timer(timer.as_mut()),
                 Woke::Stop => self.begin_to_drain(timer.as_mut()),
             }
             self.keep_patience()?;
@@ -175,7 +179,7 @@ impl<'a> Pass<'a> {
     }
 
     async fn wait<D: Driver>(
-        &self,
+        &mut self,
         driver: &mut D,
         done: &mut Vec<Completion>,
         mut timer: Pin<&mut Sleep>,
@@ -185,11 +189,22 @@ impl<'a> Pass<'a> {
             if let Poll::Ready(result) = driver.poll(cx, done) {
                 return Poll::Ready(Woke::Driver(result));
             }
-            if timer.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Woke::Timer);
-            }
-            if self.drain_until.is_none() && stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Woke::Stop);
+            if self.alarms_set {
+                if timer.is_elapsed() {
+                    return Poll::Ready(Woke::Timer);
+                }
+                if self.drain_until.is_none() && self.stop.is_asked() {
+                    return Poll::Ready(Woke::Stop);
+                }
+            } else {
+                if timer.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Woke::Timer);
+                }
+                if self.drain_until.is_none() && stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Woke::Stop);
+                }
+                // Without budget both have looked at nothing, and are to be asked again.
+                self.alarms_set = has_budget_remaining();
             }
             if self.spec.spin {
                 cx.waker().wake_by_ref();
@@ -258,7 +273,12 @@ impl<'a> Pass<'a> {
 
     fn begin_to_drain(&mut self, timer: Pin<&mut Sleep>) {
         self.drain_until = Some(self.now + DRAIN_AFTER_STOP);
+        self.set_timer(timer);
+    }
+
+    fn set_timer(&mut self, timer: Pin<&mut Sleep>) {
         timer.reset(self.deadline());
+        self.alarms_set = false;
     }
 
     /// Gives up a connection on which nothing moves, or which is not worth waiting for after a stop.
