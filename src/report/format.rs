@@ -30,7 +30,7 @@ pub fn rate(per_second: f64) -> String {
 }
 
 /// A latency in microseconds: `85 µs`, `0.8 ms`, `124 ms`, `5.00 s`. With `at_least` (requests that never ended reach
-/// down to here) it is rounded down, so that it stays true, and cut short: `≥ 5 s`.
+/// down to here) it is rounded down to three digits, so that it stays true, and cut short: `≥ 5 s`.
 pub fn latency(us: u64, at_least: bool) -> String {
     if at_least {
         return format!("≥ {}", at_least_text(us));
@@ -51,8 +51,12 @@ fn at_least_text(us: u64) -> String {
         1000..1_000_000 => (us / 10, "ms"),
         _ => (us / 10_000, "s"),
     };
-    // In hundredths of the unit; a fraction that is zero is left out.
-    let (whole, hundredths) = (value / 100, value % 100);
+    // In hundredths of the unit, three digits in all: histograms tell no more apart. A fraction that is zero is left out.
+    let (whole, hundredths) = match value {
+        0..1000 => (value / 100, value % 100),
+        1000..10_000 => (value / 100, value % 100 / 10 * 10),
+        _ => (value / 100, 0),
+    };
     match (hundredths % 10, hundredths / 10) {
         (0, 0) => format!("{whole} {unit}"),
         (0, tenths) => format!("{whole}.{tenths} {unit}"),
@@ -126,7 +130,8 @@ mod tests {
     fn a_censored_latency_never_claims_more_than_is_known() {
         let texts = [850, 250_000, 5_000_000, 5_009_999, 5_123_456, 5_500_000, 600_000_000].map(|us| latency(us, true));
         assert_eq!(texts, ["≥ 850 µs", "≥ 250 ms", "≥ 5 s", "≥ 5 s", "≥ 5.12 s", "≥ 5.5 s", "≥ 600 s"]);
-        assert_eq!(latency(5_050_000, true), "≥ 5.05 s");
+        let texts = [5_050_000, 500_220, 12_345, 99_990, 15_012_000, 1_002].map(|us| latency(us, true));
+        assert_eq!(texts, ["≥ 5.05 s", "≥ 500 ms", "≥ 12.3 ms", "≥ 99.9 ms", "≥ 15 s", "≥ 1 ms"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use owo_colors::OwoColorize;
 use self::page::Page;
 use super::format::{bytes, count, latency, percent, rate};
 use super::result::{Connect, Document, Latency, Phase, Run};
-use super::wording::plural;
+use super::wording::{fault, plural};
 
 /// How it may look.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,11 @@ fn write_head(document: &Document, look: Look, out: &mut dyn Write) -> io::Resul
         None => (achievement(document), &[][..]),
     };
     let indent = word.chars().count() + 2;
-    let mut lines = page::wrap(&format!("{}: {first}", document.name), look.width.max(60) - indent);
+    let (gap, doubt) = match (document.verdict.as_str(), document.server.reconciled) {
+        ("pass", None) => (" ", "(not reconciled with the server)  "),
+        _ => ("  ", ""),
+    };
+    let mut lines = page::wrap(&format!("{doubt}{}: {first}", document.name), look.width.max(60) - indent);
     for reason in rest.iter().take(MOST - 1) {
         lines.extend(page::wrap(reason, look.width.max(60) - indent));
     }
@@ -90,29 +94,55 @@ fn write_head(document: &Document, look: Look, out: &mut dyn Write) -> io::Resul
     let word = if look.colour { coloured } else { word };
     for (line, number) in lines.iter().zip(0..) {
         match number {
-            0 => writeln!(out, "{word}  {line}")?,
+            0 => writeln!(out, "{word}{gap}{line}")?,
             _ => writeln!(out, "{:indent$}{line}", "")?,
         }
     }
     writeln!(out)
 }
 
-/// What a passed run has shown.
+/// What passed runs have shown: what each did if all did the same, else what they did together.
 fn achievement(document: &Document) -> String {
-    let phases = || document.runs.iter().flat_map(|run| &run.phases);
-    let written: u64 = phases().map(|phase| phase.keys.acknowledged).sum();
-    let (checked, matched) =
-        phases().fold((0, 0), |sum, phase| (sum.0 + phase.keys.checked, sum.1 + phase.keys.matched));
-    let mut parts = Vec::new();
-    if written > 0 {
-        parts.push(format!("{} written", plural(written, "key", "keys")));
+    let texts: Vec<String> = document.runs.iter().map(|run| achieved(&run.phases.iter().collect::<Vec<_>>())).collect();
+    match texts.as_slice() {
+        [only] => only.clone(),
+        [first, rest @ ..] if rest.iter().all(|text| text == first) => format!("{} runs, each: {first}", texts.len()),
+        _ => {
+            let phases: Vec<_> = document.runs.iter().flat_map(|run| &run.phases).collect();
+            format!("{} runs: {}", texts.len(), achieved(&phases))
+        }
     }
+}
+
+fn achieved(phases: &[&Phase]) -> String {
+    let written = of_each(phases, |phase| phase.keys.acknowledged);
+    let matched = of_each(phases, |phase| phase.keys.matched);
+    let checked: u64 = phases.iter().map(|phase| phase.keys.checked).sum();
+    let mut parts: Vec<String> = times(&written, "written", "writes acknowledged", true).into_iter().collect();
     if checked > 0 {
-        let noun = if parts.is_empty() { plural(matched, "key", "keys") } else { count(matched) };
-        parts.push(format!("{noun} read back{}", if matched == checked { ", every byte right" } else { "" }));
+        let read = times(&matched, "read back", "readings right", parts.is_empty());
+        parts.push(read.unwrap_or_else(|| "no key read back".to_owned()));
+        parts.extend((matched.iter().sum::<u64>() == checked).then(|| "every byte right".to_owned()));
     }
-    let text = if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") };
-    if document.runs.len() > 1 { format!("{} runs, {text}", document.runs.len()) } else { text }
+    if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
+}
+
+fn of_each(phases: &[&Phase], pick: fn(&Phase) -> u64) -> Vec<u64> {
+    phases.iter().map(|phase| pick(phase)).filter(|&keys| keys > 0).collect()
+}
+
+/// "40,000 keys written twice"; where passes differ, their sum is no number of keys, but one of requests.
+fn times(passes: &[u64], done: &str, requests: &str, noun: bool) -> Option<String> {
+    let (first, rest) = passes.split_first()?;
+    if rest.iter().any(|keys| keys != first) {
+        return Some(format!("{} {requests}", count(passes.iter().sum())));
+    }
+    let keys = if noun { plural(*first, "key", "keys") } else { count(*first) };
+    Some(match passes.len() {
+        1 => format!("{keys} {done}"),
+        2 => format!("{keys} {done} twice"),
+        n => format!("{keys} {done} {n} times"),
+    })
 }
 
 fn load(document: &Document, page: &mut Page) {
@@ -214,8 +244,8 @@ fn errors(run: &Run, page: &mut Page) {
     let mut label = "errors";
     for phase in &run.phases {
         for error in &phase.errors {
-            let what = format!("{} × {} in {}", count(error.count), error.kind, error.stage);
-            page.paragraph(label, &format!("{}: {what}: {}", phase.name, error.example));
+            let what = fault(&error.kind, &error.stage, &error.example);
+            page.paragraph(label, &format!("{}: {} × {what}", phase.name, count(error.count)));
             label = "";
         }
     }
@@ -260,8 +290,9 @@ fn machines(document: &Document, page: &mut Page) {
     items.push(name.join(" "));
     items.extend(server.cpu_percent_max.map(cpu));
     items.extend(server.memory_bytes_max.map(bytes));
-    items.extend(server.evicted.map(|keys| format!("{} evicted", count(keys))));
-    items.extend(server.rejected_connections.map(|connections| format!("{} rejected", count(connections))));
+    for (number, what) in [(server.evicted, "evicted"), (server.rejected_connections, "rejected")] {
+        items.extend(number.filter(|&number| number > 0).map(|number| format!("{} {what}", count(number))));
+    }
     page.items("server", items);
     let loader = &document.generator;
     let items: Vec<String> =

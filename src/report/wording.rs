@@ -1,5 +1,7 @@
 //! The words for reasons and warnings. Short sentences with the number and what was allowed.
 
+mod detail;
+
 use std::time::Duration;
 
 use super::format::{count, latency};
@@ -7,9 +9,14 @@ use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, W
 
 /// A reason as a short sentence; it names its run if there were several.
 pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
-    let text = cause(&reason.cause);
+    let of_run = reason.run.and_then(|index| outcome.runs.get(index));
+    let detail = match (&reason.cause, of_run) {
+        (Cause::Count { tally, phase, .. }, Some(run)) => detail::of(*tally, phase.as_deref(), run),
+        _ => None,
+    };
+    let text = [Some(cause(&reason.cause)), detail].into_iter().flatten().collect::<Vec<_>>().join(": ");
     let several = outcome.runs.len() > 1;
-    match reason.run.and_then(|index| outcome.runs.get(index)).filter(|_| several) {
+    match of_run.filter(|_| several) {
         Some(run) => match &run.case {
             Some(case) => format!("{case}, run {}: {text}", run.repeat),
             None => format!("run {}: {text}", run.repeat),
@@ -23,7 +30,10 @@ fn cause(cause: &Cause) -> String {
         Cause::Interrupted { phase: None } => "interrupted before the first phase".to_owned(),
         Cause::Interrupted { phase: Some(phase) } => format!("interrupted in {phase}"),
         Cause::Unreachable(why) => why.clone(),
-        Cause::NobodyAdmitted { error: Some((fault, text)), .. } => format!("no client was admitted, {fault}: {text}"),
+        Cause::NobodyAdmitted { error: Some((found, text)), .. } => {
+            let what = fault(found.kind.name(), found.stage.name(), text);
+            format!("no client was admitted, {what}")
+        }
         Cause::NobodyAdmitted { error: None, tried } => {
             format!("no client was admitted: {} timed out", plural(*tried, "connection", "connections"))
         }
@@ -175,14 +185,25 @@ fn unjudged(lost: u64, mismatched: u64) -> String {
     format!("{}, and no limit judges that. Set {} under `[limits]`.", what.join(" and "), limits.join(" and "))
 }
 
+/// An error in words: its kind and stage, and its text, unless that says the same.
+pub fn fault(kind: &str, stage: &str, text: &str) -> String {
+    match text.strip_prefix(kind) {
+        Some("") => format!("{kind} in {stage}"),
+        Some(more) if more.starts_with(' ') => text.to_owned(),
+        _ => format!("{kind} in {stage}: {text}"),
+    }
+}
+
 /// "1 key", "12 keys".
 pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// A limit as scenarios write it: "50ms", "1.5s".
+/// A limit, with every digit that it has: "50 ms", "1.5 s".
 fn span(limit: Duration) -> String {
-    format!("{limit:?}")
+    let text = format!("{limit:?}");
+    let unit = text.find(char::is_alphabetic).unwrap_or(text.len());
+    format!("{} {}", &text[..unit], &text[unit..])
 }
 
 fn sentence(text: &str) -> String {
@@ -223,8 +244,8 @@ mod tests {
     1 key lost in write (limit 0)
     1,200 keys missing that an earlier run should have left (limit 1,000)
     1,203 keys never sent in write
-    p99.9 of write is ≥ 5 s (limit 50ms)
-    max of write cannot be shown to be within 9s: 1 request never ended
+    p99.9 of write is ≥ 5 s (limit 50 ms)
+    max of write cannot be shown to be within 9 s: 1 request never ended
     no client was admitted: 4 connections timed out
     the server counted 999 calls of SET where keyswarm knows of 1,000 to 1,010
     ");

@@ -130,8 +130,7 @@ impl Target {
     /// If the server had ended before, by itself, this tells how, with the last lines of its log.
     pub async fn stop(mut self) -> Option<String> {
         let server = self.server.take()?;
-        let died =
-            server.ended().map(|how| format!("the server ended ({how}); the end of its log:\n{}", server.log_tail()));
+        let died = server.ended().map(|how| format!("the server ended ({how}); {}", spawn::end_of(&server.log_tail())));
         server.stop().await;
         died
     }

@@ -68,7 +68,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// It ended before it had answered.
-    #[error("`{program}` ended before it had answered ({how}); the end of its log:\n{log}")]
+    #[error("`{program}` ended before it had answered ({how}); {}", end_of(.log))]
     Ended {
         /// The program.
         program: String,
@@ -78,7 +78,7 @@ pub enum SpawnError {
         log: String,
     },
     /// It runs, and does not answer.
-    #[error("`{program}` does not answer ({why}); the end of its log:\n{log}")]
+    #[error("`{program}` does not answer ({why}); {}", end_of(.log))]
     Mute {
         /// The program.
         program: String,
@@ -249,6 +249,14 @@ fn launch(spec: &Spawn, folder: &Folder, log: File) -> Result<Group, SpawnError>
             SpawnError::Cores { program: program(), cpus: spec.cpus.clone().unwrap_or_default(), what: error.desc() }
         }
     })
+}
+
+/// The last lines of a server's log, introduced.
+pub(super) fn end_of(log: &str) -> String {
+    match log.trim_end() {
+        "" => "its log is empty".to_owned(),
+        lines => format!("the end of its log:\n{lines}"),
+    }
 }
 
 fn advice(program: &str) -> &'static str {

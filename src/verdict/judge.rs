@@ -129,7 +129,7 @@ fn without_run(plan: &Plan, outcome: &Outcome) -> Vec<Reason> {
 fn not_admitted(run: &RunOutcome) -> Option<Cause> {
     let admission = run.admission().filter(|phase| phase.admitted_nobody())?;
     let record = &admission.record;
-    let error = record.errors.rows().first().map(|row| (row.fault.to_string(), row.example.clone()));
+    let error = record.errors.rows().first().map(|row| (row.fault, row.example.clone()));
     let tried = record.connects.refused.max(record.timeouts.total());
     Some(Cause::NobodyAdmitted { error, tried })
 }

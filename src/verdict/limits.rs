@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{PhaseOutcome, RunOutcome};
 use crate::plan::{LimitSet, Limits, Phase, Plan, Run};
 use crate::record::{Keys, Latency, Percentile, Recorder};
-use crate::wire::fault::Kind;
+use crate::wire::fault::{Fault, Kind};
 
 /// Why a run did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub enum Cause {
     Unreachable(String),
     /// No client was ever admitted.
     NobodyAdmitted {
-        /// The most frequent error in words: its kind and stage, and its first text. `None` if every try timed out.
-        error: Option<(String, Box<str>)>,
+        /// The most frequent error, and its first text. `None` if every try timed out.
+        error: Option<(Fault, Box<str>)>,
         /// Connections that were tried.
         tried: u64,
     },

@@ -91,6 +91,12 @@ impl RunOutcome {
         total
     }
 
+    /// Keys that the server evicted meanwhile; `None` if that could not be followed.
+    pub fn evicted(&self) -> Option<u64> {
+        let (before, after) = (self.server_before.as_ref()?, self.server_after.as_ref()?);
+        if before.run_id == after.run_id { after.evicted.checked_sub(before.evicted) } else { None }
+    }
+
     /// Its phases of one kind ("write", "verify", ...).
     pub fn phases_that<'a>(&'a self, run: &'a str) -> impl Iterator<Item = &'a PhaseOutcome> {
         self.phases.iter().filter(move |phase| phase.run == run)

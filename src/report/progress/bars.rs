@@ -6,7 +6,7 @@ use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::View;
-use super::line::Paint;
+use super::line::{Item, Line, Paint};
 use super::state::State;
 use super::text::{self, BarLine, LINES_WITHOUT_BARS, ScreenLine};
 
@@ -86,6 +86,13 @@ impl Bars {
     }
 }
 
+/// An empty line above all others. The terminal shows `^C` where it is typed, at the end of the last line, and that moves
+/// everything down by one row: what is then left behind at the top had better be empty.
+fn blank() -> ScreenLine {
+    // A space, since a bar without any text has no line.
+    ScreenLine::Text(Line::of(&[Item::new(0, "", Paint::Plain, " ")]))
+}
+
 fn show(row: &mut (ProgressBar, Form), line: &ScreenLine, colour: bool) {
     let (bar, drawn) = row;
     let form = match line {
@@ -115,12 +122,13 @@ impl View for Bars {
 
     fn most_rows(&self) -> usize {
         let (height, _) = (self.size)();
-        MOST_BARS.min(height.saturating_sub(LINES_WITHOUT_BARS + 1)).max(1)
+        MOST_BARS.min(height.saturating_sub(LINES_WITHOUT_BARS + 2)).max(1)
     }
 
     fn draw(&mut self, state: &State, now: Duration) {
         let (_, width) = (self.size)();
-        let lines = text::screen(state, now, width);
+        let mut lines = vec![blank()];
+        lines.extend(text::screen(state, now, width));
         self.resize(lines.len());
         for (row, line) in self.rows.iter_mut().zip(&lines) {
             show(row, line, self.colour);

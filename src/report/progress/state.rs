@@ -30,7 +30,7 @@ pub struct State {
 /// What was settled, by a client, a group of them, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Keys settled.
+    /// Keys settled, one way or another.
     pub done: u64,
     /// Requests that timed out.
     pub timeouts: u64,
@@ -49,7 +49,7 @@ pub struct Row {
     pub keys: u64,
     /// What they did.
     pub tally: Tally,
-    /// Keys per second.
+    /// Keys done well, per second.
     pub rate: Sliding,
 }
 
@@ -68,6 +68,8 @@ pub struct PhaseState {
     pub rows: Vec<Row>,
     /// All clients together.
     pub all: Row,
+    /// Their keys settled, one way or another, per second.
+    pace: Sliding,
     keys_per_client: u64,
     clients: u32,
     clients_per_row: u32,
@@ -152,6 +154,8 @@ impl PhaseState {
         let mut all = Row { first: 0, last: clients.saturating_sub(1), ..Row::default() };
         all.keys = keys_per_client.saturating_mul(clients.into());
         all.rate.push(now, 0);
+        let mut pace = Sliding::default();
+        pace.push(now, 0);
         Self {
             name,
             number,
@@ -159,6 +163,7 @@ impl PhaseState {
             began: now,
             rows: Vec::new(),
             all,
+            pace,
             keys_per_client,
             clients,
             clients_per_row: 1,
@@ -204,9 +209,10 @@ impl PhaseState {
                 row.tally.replace(&before, count);
             }
         }
-        self.all.rate.push(now, self.all.tally.done);
+        self.all.rate.push(now, self.all.tally.succeeded());
+        self.pace.push(now, self.all.tally.done);
         for row in &mut self.rows {
-            row.rate.push(now, row.tally.done);
+            row.rate.push(now, row.tally.succeeded());
         }
         if snapshot.window.count > 0 {
             self.windows.insert(snapshot.thread, (now, snapshot.window));
@@ -229,9 +235,9 @@ impl PhaseState {
         latencies
     }
 
-    /// How long the rest will take at the rate of now; `None` if nothing moves or nothing is to be done.
+    /// How long the rest will take at the pace of now; `None` if nothing moves or nothing is to be done.
     pub fn left(&self, now: Duration) -> Option<Duration> {
-        let per_second = self.all.rate.per_second(now).filter(|rate| *rate > 0.0)?;
+        let per_second = self.pace.per_second(now).filter(|rate| *rate > 0.0)?;
         let keys = self.all.keys.checked_sub(self.all.tally.done).filter(|_| self.all.keys > 0)?;
         Duration::try_from_secs_f64(keys as f64 / per_second).ok()
     }
@@ -243,6 +249,11 @@ impl Tally {
         self.done += now.done.saturating_sub(before.done);
         self.timeouts += now.timeouts.saturating_sub(before.timeouts);
         self.errors += now.errors.saturating_sub(before.errors);
+    }
+
+    /// Keys whose requests neither timed out nor failed: what counts as written or read.
+    pub fn succeeded(&self) -> u64 {
+        self.done.saturating_sub(self.failures())
     }
 
     /// Timeouts and errors together.

@@ -143,13 +143,14 @@ fn ended_items(phase: &EndedPhase) -> Vec<Item> {
     let mut items = vec![Item::new(0, "", Paint::Bold, name.as_str())];
     items.push(Item::new(0, "  ", Paint::Plain, format!("{} s", format::seconds(*took))));
     if *keys > 0 {
-        let paint = if tally.done >= *keys { Paint::Good } else { Paint::Warn };
-        let done = match tally.done {
-            done if done >= *keys => format!("{} keys", format::count(done)),
-            done => format!("{} of {} keys", format::count(done), format::count(*keys)),
+        let done = tally.succeeded();
+        let (paint, text) = if done >= *keys {
+            (Paint::Good, format!("{} keys", format::count(done)))
+        } else {
+            (Paint::Warn, format!("{} of {} keys", format::count(done), format::count(*keys)))
         };
-        items.push(Item::new(1, "  ", paint, done));
-        items.push(Item::new(4, "  ", Paint::Plain, format::rate(tally.done as f64 / took.as_secs_f64())));
+        items.push(Item::new(1, "  ", paint, text));
+        items.push(Item::new(4, "  ", Paint::Plain, format::rate(done as f64 / took.as_secs_f64())));
         items.extend(failure_items(tally));
     }
     items
@@ -282,7 +283,7 @@ fn load_items(phase: &PhaseState, now: Duration) -> Vec<Item> {
         None => NONE.into(),
     };
     let mut items = vec![
-        Item::named(0, "", "keys", Paint::Bold, format::count(phase.all.tally.done)),
+        Item::named(0, "", "keys", Paint::Bold, format::count(phase.all.tally.succeeded())),
         Item::named(1, "  ", "now", Paint::Bold, rate(&phase.all, now)),
         Item::named(5, "   ", "p50", Paint::Plain, latency(latencies.p50_us)),
         Item::named(4, "  ", "p99", Paint::Plain, latency(latencies.p99_us)),

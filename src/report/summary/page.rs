@@ -110,9 +110,9 @@ fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Breaks a text between words; a word longer than a line is broken where the line ends.
+/// Breaks a text between words; a word longer than a line is broken where the line ends. The text's own lines stay lines.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let lines = lines(&clean(text), width).into_iter();
+    let lines = text.lines().chain(text.is_empty().then_some("")).flat_map(|own| lines(&clean(own), width));
     lines.flat_map(|line| broken(&line, width)).collect()
 }
 
@@ -142,6 +142,7 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("a longestword", 6), ["a", "longes", "tword"]);
         assert_eq!(wrap("", 6), [""]);
+        assert_eq!(wrap("its log:\nno space left\n", 10), ["its log:", "no space", "left"]);
         assert_eq!(wrap("\u{1b}[31mred", 20), ["?[31mred"]);
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::verdict::fixture::*;
-use crate::wire::fault::{Fault, Stage};
+use crate::wire::fault::Stage;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
