@@ -101,8 +101,8 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
         advice,
         resolved: String::new(),
     };
-    plan.resolved = toml::written(&plan, toml::Secrets::Hidden);
-    Some(Resolved { revealed: toml::written(&plan, toml::Secrets::Shown), plan })
+    plan.resolved = toml::written(&plan, &toml::Secrets::Hidden(target::kept(target)));
+    Some(Resolved { revealed: toml::written(&plan, &toml::Secrets::Shown), plan })
 }
 
 /// The name of a scenario or a phase becomes that of a file or folder.

@@ -7,8 +7,19 @@ use std::ops::Range;
 pub struct Filled {
     /// The text.
     pub text: String,
-    /// Whether some of it came from the environment, and must not be shown.
-    pub from_environment: bool,
+    /// What of it came from the environment, and must not be shown; ascending.
+    pub variables: Vec<Variable>,
+}
+
+/// A variable in a string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// The bytes of the filled text that it stands for; empty if its value is.
+    pub bytes: Range<usize>,
+    /// As it was written: `${NAME}` or `${NAME:-default}`.
+    pub written: String,
+    /// Whether a default is written there, which may be a secret.
+    pub has_default: bool,
 }
 
 /// Why a string could not be filled in, and which bytes of it are to blame.
@@ -25,7 +36,7 @@ pub struct Unfilled {
 /// # Errors
 /// A variable that is neither set nor has a default, or a `${` that is no variable.
 pub fn fill(raw: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Filled, Unfilled> {
-    let mut filled = Filled { text: String::with_capacity(raw.len()), from_environment: false };
+    let mut filled = Filled { text: String::with_capacity(raw.len()), variables: Vec::new() };
     let mut rest = raw;
     while let Some(next) = rest.chars().next() {
         let at = raw.len() - rest.len();
@@ -46,6 +57,7 @@ pub fn fill(raw: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Filled
             }
             // As in a shell, `:-` stands in for an empty variable too.
             let set = lookup(name).filter(|value| default.is_none() || !value.is_empty());
+            let start = filled.text.len();
             match (set, default) {
                 (Some(value), _) => filled.text.push_str(&value),
                 (None, Some(default)) => filled.text.push_str(default),
@@ -55,7 +67,11 @@ pub fn fill(raw: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Filled
                     return fail(end + 3, what);
                 }
             }
-            filled.from_environment = true;
+            filled.variables.push(Variable {
+                bytes: start..filled.text.len(),
+                written: raw[at..at + end + 3].to_owned(),
+                has_default: default.is_some_and(|default| !default.is_empty()),
+            });
             rest = &inside[end + 1..];
         } else {
             filled.text.push(next);

@@ -129,9 +129,10 @@ impl Node {
                 Ok(filled) => {
                     let changed = filled.text != text.value;
                     text.value = filled.text;
-                    text.from_environment = filled.from_environment;
+                    text.from_environment = !filled.variables.is_empty();
+                    text.variables = filled.variables;
                     // Offsets into the filled text no longer mean anything in the source.
-                    text.begins = text.begins.filter(|_| !changed && !filled.from_environment);
+                    text.begins = text.begins.filter(|_| !changed && !text.from_environment);
                 }
                 Err(unfilled) => {
                     faults.at(text.part(self.span, unfilled.at), unfilled.what);

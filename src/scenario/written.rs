@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::environment::Variable;
 use super::source::{Span, Written};
 
 /// A key of the scenario.
@@ -59,6 +60,8 @@ pub struct Text {
     pub value: String,
     /// Whether some of it came from the environment: then no message may quote it.
     pub from_environment: bool,
+    /// Its variables, in order.
+    pub(super) variables: Vec<Variable>,
     /// Where its first byte stands in the source, if it stands there letter by letter.
     pub(super) begins: Option<usize>,
 }
@@ -66,7 +69,24 @@ pub struct Text {
 impl Text {
     /// `value`, whose first byte stands at `begins`, letter by letter; `None` if it was escaped.
     pub fn new(value: String, begins: Option<usize>) -> Self {
-        Self { value, from_environment: false, begins }
+        Self { value, from_environment: false, variables: Vec::new(), begins }
+    }
+
+    /// The bytes `range` of the string as they were written, such as `${REDIS_PASSWORD}`, if they are made of variables
+    /// alone: names are no secrets. `None` if any letter of theirs is written in the scenario, be it as a default.
+    pub fn as_variables(&self, range: Range<usize>) -> Option<String> {
+        let (mut written, mut at) = (String::new(), range.start);
+        for variable in &self.variables {
+            if variable.bytes.start < range.start || range.end < variable.bytes.end {
+                continue;
+            }
+            if variable.bytes.start != at || variable.has_default {
+                return None;
+            }
+            written.push_str(&variable.written);
+            at = variable.bytes.end;
+        }
+        (at == range.end && !written.is_empty()).then_some(written)
     }
 
     /// Where the bytes `range` of the string stand, given the place of the whole.

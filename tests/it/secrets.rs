@@ -61,6 +61,25 @@ fn of_the_command_line_and_the_environment() {
 }
 
 #[test]
+fn a_stored_scenario_can_be_run_again() {
+    let server = RedisServer::start(&["--requirepass", SECRET]);
+    let stored = |outcome: &Outcome| {
+        fs::read_to_string(outcome.results().expect("results").join("scenario.toml")).expect("stored")
+    };
+    let scenario = small().target(server.url_with(":${KEYSWARM_TEST_PASSWORD}@", 0));
+    let first = Keyswarm::run(&scenario).env("KEYSWARM_TEST_PASSWORD", IN_URL).finish().expect(0);
+    let again = Keyswarm::run_file(&stored(&first)).env("KEYSWARM_TEST_PASSWORD", IN_URL).finish().expect(0);
+    assert_eq!(stored(&again), stored(&first));
+    nowhere(&again);
+
+    let url = server.url_with(&format!(":{IN_URL}@"), 0);
+    let literal = stored(&Keyswarm::run(&small().target(&url)).finish().expect(0));
+    let refused = Keyswarm::run_file(&literal).finish().expect(2);
+    assert!(refused.stderr.contains("redacted"), "{refused}");
+    Keyswarm::run_file(&literal).args(&["--target", &url]).finish().expect(0);
+}
+
+#[test]
 fn of_a_spawned_server() {
     let scenario = small().spawned(&format!(", password = {SECRET:?}"));
     let mut running = Keyswarm::run(&scenario.wait("2s")).start();

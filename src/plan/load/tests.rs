@@ -31,6 +31,8 @@ fn load_with(text: &str, overrides: &Overrides, cores: &[usize]) -> Result<Plan,
     let environment = |name: &str| match name {
         "PW" => Some("hunter2".to_owned()),
         "HOST" => Some("example".to_owned()),
+        "URL" => Some("redis://:hunter2@example".to_owned()),
+        "LOGIN" => Some("me:hunter2".to_owned()),
         "COUNT" => Some("7".to_owned()),
         _ => None,
     };

@@ -11,6 +11,9 @@ use crate::scenario::{self, Key, Target, Text, Written};
 /// Bytes of `maxmemory` below which no Redis starts to be useful: it needs about 1 MB for itself.
 const LEAST_MEMORY: u64 = 2_000_000;
 
+/// What stands in a resolved scenario in place of a password.
+const REDACTED: &str = "***";
+
 /// Settings that keyswarm makes itself, with what to write instead. A password among them would also show in the process
 /// list.
 const OURS: [(&str, &str); 15] = [
@@ -86,13 +89,52 @@ pub fn before_and_after(target: &Target, judge: &mut Judge<'_>) -> (Flush, Clean
 }
 
 fn endpoint(url: &Written<Text>, protocol: Protocol, judge: &mut Judge<'_>) -> Option<Endpoint> {
-    match url::parse(&url.value.value) {
-        Ok(endpoint) => Some(Endpoint { protocol, ..endpoint }),
+    let text = &url.value;
+    match url::parse(&text.value) {
+        Ok(endpoint) => {
+            let redacted = endpoint.password.as_ref().is_some_and(|secret| secret.reveal() == REDACTED);
+            if redacted && kept_of_url(text) == Kept::Nothing {
+                let at = url::password_at(&text.value).map_or(url.span, |range| text.part(url.span, range));
+                judge.fault(at, "the password was redacted here; give it with --target or ${VAR}");
+            }
+            Some(Endpoint { protocol, ..endpoint })
+        }
         Err(what) => {
             judge.fault(url.span, what);
             None
         }
     }
+}
+
+/// What may be written of a password in the resolved scenario, which is stored: the names of the variables that it came
+/// from, so that the stored scenario can be run again. TOML strings, their variables not filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing: some of it is written in the scenario.
+    #[default]
+    Nothing,
+    /// The password, as in `${REDIS_PASSWORD}`.
+    Password(String),
+    /// All of the URL, as in `${REDIS_URL}`: the password is but a part of the variable.
+    Url(String),
+}
+
+/// What may be written of the target's password.
+pub fn kept(target: &Target) -> Kept {
+    match (target.spawn.value().map(|spawn| spawn.password.value()), target.url.value()) {
+        (Some(password), _) => {
+            let written = password.and_then(|text| text.as_variables(0..text.value.len()));
+            written.map_or(Kept::Nothing, Kept::Password)
+        }
+        (None, Some(url)) => kept_of_url(url),
+        (None, None) => Kept::Nothing,
+    }
+}
+
+fn kept_of_url(url: &Text) -> Kept {
+    let Some(password) = url::password_at(&url.value).filter(|range| !range.is_empty()) else { return Kept::Nothing };
+    let all = || url.as_variables(0..url.value.len()).map(Kept::Url);
+    url.as_variables(password).map(Kept::Password).or_else(all).unwrap_or_default()
 }
 
 fn tls(tls: &scenario::Tls, folder: &Path, judge: &mut Judge<'_>) -> Tls {

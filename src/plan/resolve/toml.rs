@@ -6,25 +6,25 @@ use std::time::Duration;
 use toml_edit::Value;
 
 use super::super::{
-    Between, Cleanup, Clients, Flush, LimitSet, Limits, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn,
+    Between, Cleanup, Clients, Flush, LimitSet, Limits, Phase, Pipeline, Plan, Protocol, Run, Secret, Server, Spawn,
     TargetPlan, Timeouts, Tls,
 };
+use super::target::Kept;
 use super::url;
 use crate::dataset::{Dataset, KeyPattern, ValuePattern};
 use crate::scenario::escaped;
 use crate::scenario::units::{duration_text, size_text};
 
 /// What becomes of passwords.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
-    /// `***`
-    Hidden,
+    /// The variables that they came from, or `***`.
+    Hidden(Kept),
     /// As they are; for comparing only.
     Shown,
 }
 
 /// The plan as TOML.
-pub fn written(plan: &Plan, secrets: Secrets) -> String {
+pub fn written(plan: &Plan, secrets: &Secrets) -> String {
     let Plan {
         name,
         description,
@@ -87,16 +87,22 @@ fn array(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-fn target(out: &mut String, target: &TargetPlan, secrets: Secrets) {
+fn target(out: &mut String, target: &TargetPlan, secrets: &Secrets) {
     let TargetPlan { server, flush, cleanup } = target;
     out.push_str("\n[target]\n");
     let protocol = match server {
         Server::Remote(endpoint) => {
-            let password = |secret: &super::super::Secret| match secrets {
-                Secrets::Hidden => secret.to_string(),
-                Secrets::Shown => secret.reveal().to_owned(),
+            let password = |secret: &Secret| match secrets {
+                Secrets::Hidden(Kept::Password(variables)) => variables.clone(),
+                Secrets::Hidden(_) => secret.to_string(),
+                Secrets::Shown => url::encoded(secret.reveal()),
             };
-            key(out, "url", text(&url::text(endpoint, password)));
+            let url = match secrets {
+                Secrets::Hidden(Kept::Url(variables)) => variables.clone(),
+                // All else that could look like a variable is %-encoded in a URL.
+                _ => url::text(endpoint, password),
+            };
+            key(out, "url", Value::from(url));
             if let Some(tls) = &endpoint.tls {
                 key(out, "tls", self::tls(tls));
             }
@@ -145,7 +151,7 @@ fn tls(tls: &Tls) -> String {
     ])
 }
 
-fn spawn(spawn: &Spawn, secrets: Secrets) -> String {
+fn spawn(spawn: &Spawn, secrets: &Secrets) -> String {
     let Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args, protocol: _ } = spawn;
     inline(&[
         ("program", Some(text(program))),
@@ -156,7 +162,8 @@ fn spawn(spawn: &Spawn, secrets: Secrets) -> String {
         (
             "password",
             password.as_ref().map(|secret| match secrets {
-                Secrets::Hidden => text(&secret.to_string()),
+                Secrets::Hidden(Kept::Password(variables)) => Value::from(variables).to_string(),
+                Secrets::Hidden(_) => text(&secret.to_string()),
                 Secrets::Shown => text(secret.reveal()),
             }),
         ),

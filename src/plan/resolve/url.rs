@@ -1,6 +1,7 @@
 //! URLs of servers: `redis://`, `rediss://` and `redis+unix://`, to and fro. No message repeats any part of a URL, since
 //! what was meant as a password may stand anywhere in it.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -9,6 +10,7 @@ use url::Url;
 use super::super::{Endpoint, Protocol, Secret, Tls, Transport};
 
 const DEFAULT_PORT: u16 = 6379;
+const SOCKET: &str = "redis+unix://:PASSWORD@/run/redis.sock?db=0";
 const SCHEMES: &str = "redis://HOST:PORT, rediss://HOST:PORT (TLS) or redis+unix:///PATH";
 /// What stays as it is in a user name or a path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
@@ -57,23 +59,41 @@ fn over_tcp(text: &str, tls: bool) -> Result<Endpoint, String> {
 /// `rest` is what follows the `://`.
 fn over_unix(rest: &str) -> Result<Endpoint, String> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A path may hold an `@`, but only a user may stand before the `/` that begins it.
-    let (user_info, path) = match rest.find("@/") {
-        Some(at) if !rest.starts_with('/') => (&rest[..at], &rest[at + 1..]),
-        _ => ("", rest),
+    let (user_info, path) = match login_before_path(rest) {
+        Some(login) => (login, &rest[login.len() + 1..]),
+        None => ("", rest),
     };
     if !path.starts_with('/') || path.len() < 2 {
-        return Err("no absolute path of a socket; write redis+unix:///run/redis.sock, with three slashes".into());
+        return Err(format!("no absolute path of a socket; write {SOCKET}, with three slashes where nobody logs in"));
     }
     let db = match query.split_once('=') {
         None if query.is_empty() => 0,
-        Some(("db", number)) => database(number)?,
-        _ => return Err("only `?db=0` may follow the path of a socket".into()),
+        Some(("db", number)) => database(number).map_err(|_| "`?db=` wants the number of a database, such as ?db=0")?,
+        _ => return Err(format!("only `?db=N` may follow the path of a socket, a password goes before it: {SOCKET}")),
     };
     let (user, password) = user_info.split_once(':').map_or((user_info, None), |(user, pass)| (user, Some(pass)));
     let (user, password) = credentials(user, password)?;
     let transport = Transport::Unix { path: PathBuf::from(decoded(path)?) };
     Ok(Endpoint { transport, tls: None, user, password, db, protocol: Protocol::Resp2 })
+}
+
+/// The `user:password` before the path of a socket. A path may hold an `@`, but only a user may stand before the `/` that
+/// begins it.
+fn login_before_path(rest: &str) -> Option<&str> {
+    rest.find("@/").filter(|_| !rest.starts_with('/')).map(|at| &rest[..at])
+}
+
+/// The bytes of `text`, a URL that [`parse`] takes, in which its password is written, if there is one.
+pub fn password_at(text: &str) -> Option<Range<usize>> {
+    let (scheme, rest) = text.split_once("://")?;
+    let login = if scheme.ends_with("unix") {
+        login_before_path(rest.split('?').next()?)?
+    } else {
+        let authority = rest.split(['/', '?', '#']).next()?;
+        &authority[..authority.rfind('@')?]
+    };
+    let start = scheme.len() + "://".len();
+    Some(start + login.find(':')? + 1..start + login.len())
 }
 
 /// A user without a password logs in with an empty one, as `nopass` users do: to log in as somebody else instead would be
@@ -97,12 +117,16 @@ fn database(number: &str) -> Result<u32, String> {
     }
 }
 
-/// The URL that [`parse`] turns into `endpoint`, with `password` in the place of its own if it has one.
+/// `text` as it stands in a URL.
+pub fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+/// The URL that [`parse`] turns into `endpoint`, with `password` as it stands in URLs in the place of its own if it has one.
 pub fn text(endpoint: &Endpoint, password: impl FnOnce(&Secret) -> String) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
     let mut login = endpoint.user.as_deref().map(encoded).unwrap_or_default();
     if let Some(secret) = endpoint.password.as_ref().filter(|secret| !secret.reveal().is_empty()) {
-        login.push_str(&format!(":{}", encoded(&password(secret))));
+        login.push_str(&format!(":{}", password(secret)));
     }
     if !login.is_empty() {
         login.push('@');
@@ -170,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn what_may_follow_a_socket_is_said() {
+        insta::assert_snapshot!(shown("redis+unix:///run/redis.sock?password=x"), @"only `?db=N` may follow the path of a socket, a password goes before it: redis+unix://:PASSWORD@/run/redis.sock?db=0");
+        insta::assert_snapshot!(shown("redis+unix:///run/redis.sock?db=x"), @"`?db=` wants the number of a database, such as ?db=0");
+    }
+
+    #[test]
     fn a_wrong_url_is_explained_without_its_password() {
         for url in [
             "127.0.0.1:6379",
@@ -203,7 +233,11 @@ mod tests {
                 Transport::Tcp { host: "::1".into(), port: 7000 }
             };
             let endpoint = Endpoint { transport, tls: None, user, password, db, protocol: Protocol::Resp2 };
-            let back = parse(&text(&endpoint, |secret| secret.reveal().to_owned())).expect("a URL of our own");
+            let url = text(&endpoint, |secret| encoded(secret.reveal()));
+            let written = password_at(&url).map(|range| url[range].to_owned()).filter(|written| !written.is_empty());
+            let password = endpoint.password.as_ref().map(Secret::reveal).filter(|password| !password.is_empty());
+            prop_assert_eq!(written, password.map(encoded));
+            let back = parse(&url).expect("a URL of our own");
             prop_assert_eq!(back.transport, endpoint.transport);
             prop_assert_eq!((back.user, back.db), (endpoint.user, endpoint.db));
             prop_assert_eq!(back.password.map(|s| s.reveal().to_owned()), endpoint.password.map(|s| s.reveal().to_owned()));
@@ -211,7 +245,10 @@ mod tests {
 
         #[test]
         fn nothing_that_is_typed_panics(rest in ".{0,20}") {
-            let _ = (parse(&rest), parse(&format!("redis://{rest}")), parse(&format!("redis+unix://{rest}")));
+            for scheme in ["", "redis://", "redis+unix://"] {
+                let url = format!("{scheme}{rest}");
+                let _ = (parse(&url), password_at(&url));
+            }
         }
     }
 }

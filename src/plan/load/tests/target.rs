@@ -50,7 +50,7 @@ target.url = "redis://:${PW}@${HOST}:${PORT:-7000}"
 clients.count = "${COUNT}"
 "#;
     let plan = right(text);
-    assert!(plan.resolved.contains("redis://:***@example:7000/0"), "{}", plan.resolved);
+    assert!(plan.resolved.contains("url = \"redis://:${PW}@example:7000/0\""), "{}", plan.resolved);
     assert_eq!((plan.description.as_deref(), plan.clients.count), (Some("${HOST}"), 7));
     insta::assert_snapshot!(wrong(r#"
 phase = [{ run = "write" }]
@@ -79,4 +79,47 @@ dataset.key = "a{${PW}}"
       ·                    ╰── with its variables filled in, this is no template
       ╰────
     "#);
+}
+
+#[test]
+fn a_password_is_stored_as_the_variable_that_it_came_from() {
+    for (target, stored) in [
+        ("url = 'redis://me:${PW}@h'", r#"url = "redis://me:${PW}@h:6379/0""#),
+        ("url = 'rediss://:${PW:-}@${HOST}'", r#"url = "rediss://:${PW:-}@example:6379/0""#),
+        ("url = 'redis+unix://:${PW}${HOST}@/r.sock?db=2'", r#"url = "redis+unix://:${PW}${HOST}@/r.sock?db=2""#),
+        ("url = '${URL}'", r#"url = "${URL}""#),
+        ("spawn = { password = '${PW}' }", r#"password = "${PW}""#),
+        // Whatever of it is written there is a secret.
+        ("url = 'redis://:hunter2@${HOST}'", r#"url = "redis://:***@example:6379/0""#),
+        ("url = 'redis://:hunter2${PW}@h'", r#"url = "redis://:***@h:6379/0""#),
+        ("url = 'redis://:${PW:-hunter3}@h'", r#"url = "redis://:***@h:6379/0""#),
+        ("url = 'redis://${LOGIN}@h'", r#"url = "redis://me:***@h:6379/0""#),
+        ("spawn = { password = '${PW:-hunter3}' }", r#"password = "***""#),
+    ] {
+        let text = format!("phase = [{{ run = 'verify' }}]\n[target]\n{target}");
+        let plan = right(&text);
+        assert!(plan.resolved.contains(stored), "{target}\n{}", plan.resolved);
+        assert!(!plan.resolved.contains("hunter"), "{}", plan.resolved);
+        if !stored.contains("***") {
+            assert_eq!(right(&plan.resolved).resolved, plan.resolved, "it can be run again");
+        }
+    }
+}
+
+#[test]
+fn a_redacted_password_is_asked_for() {
+    let text = "phase = [{ run = 'verify' }]\ntarget.url = 'redis://me:***@example:6379/0'";
+    insta::assert_snapshot!(wrong(text), @r"
+     × 1 error in DIR/six.toml
+      ╭─[DIR/six.toml:2:26]
+    1 │ phase = [{ run = 'verify' }]
+    2 │ target.url = 'redis://me:***@example:6379/0'
+      ·                          ─┬─
+      ·                           ╰─┤ the password was redacted here; give it
+      ·                             │ with --target or ${VAR}
+      ╰────
+    ");
+    assert!(super::target(text, "redis://me:hunter2@example").is_ok());
+    // A server of its own takes any password, so that its stored scenario can be run again.
+    right("phase = [{ run = 'verify' }]\ntarget.spawn.password = '***'");
 }
