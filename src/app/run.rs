@@ -17,8 +17,10 @@ use crate::plan::{self, Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
-use crate::target::{self, Target};
+use crate::target::{self, Target, TargetError};
 use crate::verdict::{self, Environment, Generator, Outcome, ServerSide, Verdict, Warning};
+use crate::wire::dial::address;
+use crate::wire::fault::{Broken, Kind, Stage};
 
 /// Flushing may take the server so long: it frees a million keys in about half a second.
 const FLUSH_WITHIN: Duration = Duration::from_secs(300);
@@ -127,7 +129,7 @@ impl Command {
                 complain(&error.to_string());
                 return Exit::Usage;
             }
-            Some(Err(error)) => return self.without_target(Some(error.to_string()), json),
+            Some(Err(error)) => return self.without_target(Some(self.unreachable(&error)), json),
             None => return self.without_target(None, json),
         };
         if let Err(guarded) = self.guard(&target) {
@@ -212,8 +214,9 @@ impl Command {
             }
             let (dataset, stop) = (Arc::clone(&dataset), self.stop.clone());
             let session = Session { plan: &self.plan, target, dataset, stop, watch };
-            let Ran { outcome, notes, broken } = session.run(repeat).await;
+            let Ran { outcome, notes, removed, broken } = session.run(repeat).await;
             measured.outcome.runs.push(outcome);
+            measured.outcome.server.removed = removed;
             measured.outcome.notes.extend(notes);
             measured.bug = broken;
             if measured.bug.is_some() || self.stop.is_asked() {
@@ -233,7 +236,12 @@ impl Command {
             server: ServerSide {
                 name: facts.map(|facts| facts.server.clone()),
                 version: facts.and_then(|facts| facts.version.clone()),
-                address: target.map(|target| target.dialer.address().to_owned()).unwrap_or_default(),
+                address: match (target, &self.plan.target.server) {
+                    (Some(target), _) => target.dialer.address().to_owned(),
+                    (None, plan::Server::Remote(endpoint)) => address(&endpoint.transport),
+                    (None, plan::Server::Spawned(_)) => String::new(),
+                },
+                db: target.map_or(0, |target| target.endpoint.db),
                 spawned: target.is_some_and(Target::spawned),
                 ..ServerSide::default()
             },
@@ -272,6 +280,26 @@ impl Command {
         }
     }
 
+    /// Why there is no server to load, and what may help.
+    fn unreachable(&self, error: &TargetError) -> String {
+        let hint = match error {
+            TargetError::Unreachable(Broken { fault, text }) => match (fault.kind, fault.stage) {
+                (Kind::NoAuth | Kind::WrongPass, _) => {
+                    "; the server wants a password: redis://:PASSWORD@host or redis://USER:PASSWORD@host"
+                }
+                // Whoever shows a certificate, or an alert, speaks it.
+                (_, Stage::Tls) if !text.contains("certificate") && !text.contains("alert") => {
+                    "; does the port speak TLS?"
+                }
+                _ => "",
+            },
+            _ => "",
+        };
+        let what = error.to_string();
+        // A server ends its own words with a full stop; here a hint may follow.
+        if hint.is_empty() { what } else { format!("{}{hint}", what.trim_end_matches('.')) }
+    }
+
     /// There was no server to load: still a result, since `--json` promises one.
     fn without_target(&self, why: Option<String>, json: Option<JsonOutput>) -> Exit {
         let mut outcome = self.outcome(None);
@@ -303,7 +331,8 @@ impl Command {
         if let Err(error) = &written {
             complain(&explain(error));
         }
-        if let Some(why) = &outcome.unreachable {
+        // The summary begins with it.
+        if let Some(why) = outcome.unreachable.as_ref().filter(|_| on_stdout) {
             complain(why);
         }
         if let Some(bug) = bug {

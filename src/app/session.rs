@@ -47,6 +47,8 @@ pub struct Ran {
     pub outcome: RunOutcome,
     /// What was noticed on the way.
     pub notes: Vec<Warning>,
+    /// Keys that the clean-up removed, if there was one.
+    pub removed: Option<u64>,
     /// Why it was cut short, if it was.
     pub broken: Option<FleetError>,
 }
@@ -64,18 +66,16 @@ impl Session<'_> {
         let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
         outcome.server_after = counters::read(&self.target.control, db, limit).await;
         outcome.own_connections = self.target.control.connections_opened() - own_before;
-        let broken = match loaded {
-            Ok(fleet) => {
-                notes.extend(self.clean_up(&fleet).await);
-                None
-            }
-            Err(error) => Some(error),
+        let (removed, broken) = match loaded {
+            Ok(fleet) => (self.clean_up(&fleet, &mut notes).await, None),
+            Err(error) => (None, Some(error)),
         };
-        Ran { outcome, notes, broken }
+        Ran { outcome, notes, removed, broken }
     }
 
-    /// Removes what this run wrote, and nothing else: what the ledgers show as acknowledged or unknown.
-    async fn clean_up(&self, fleet: &Fleet) -> Option<Warning> {
+    /// Removes what this run wrote, and nothing else: what the ledgers show as acknowledged or unknown. Returns how many
+    /// keys were removed, if that was asked for and came to its end.
+    async fn clean_up(&self, fleet: &Fleet, notes: &mut Vec<Warning>) -> Option<u64> {
         if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() {
             return None;
         }
@@ -89,11 +89,13 @@ impl Session<'_> {
             told.map_err(|error| error.to_string())?;
             removed.map_err(|error| error.to_string())
         };
-        Some(Warning::Note(match tokio::time::timeout(limit, unlink).await {
-            Ok(Ok(keys)) => format!("clean-up removed {keys} keys"),
-            Ok(Err(why)) => format!("clean-up was cut short, and keys of this run are left: {why}"),
-            Err(_) => format!("clean-up was cut short after {} s, and keys of this run are left", limit.as_secs()),
-        }))
+        let why = match tokio::time::timeout(limit, unlink).await {
+            Ok(Ok(keys)) => return Some(keys),
+            Ok(Err(why)) => why,
+            Err(_) => format!("not done within {} s", limit.as_secs()),
+        };
+        notes.push(Warning::Note(format!("clean-up was cut short, and keys of this run are left: {why}")));
+        None
     }
 
     async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<Fleet, FleetError> {

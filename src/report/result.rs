@@ -330,6 +330,8 @@ pub struct Server {
     pub version: Option<String>,
     /// Where it is.
     pub address: String,
+    /// The database in use.
+    pub db: u32,
     /// Whether keyswarm started it.
     pub spawned: bool,
     /// CPU: its main thread where told, else its process.
@@ -342,6 +344,8 @@ pub struct Server {
     pub keys_before: Option<u64>,
     /// Keys in the database after the last run.
     pub keys_after: Option<u64>,
+    /// Keys that the clean-up removed; `null` if there was none, or it was cut short.
+    pub keys_removed: Option<u64>,
     /// Keys evicted during the runs.
     pub evicted: Option<u64>,
     /// Connections rejected during the runs.

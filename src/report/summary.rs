@@ -13,7 +13,7 @@ use owo_colors::OwoColorize;
 
 use self::page::Page;
 use super::format::{bytes, count, latency, percent, rate};
-use super::result::{Connect, Document, Latency, Phase, Run};
+use super::result::{Connect, Document, Latency, Phase, Run, Server};
 use super::wording::{fault, plural};
 
 /// How it may look.
@@ -280,26 +280,47 @@ fn spread(runs: &[Run], page: &mut Page) {
 /// The server and keyswarm itself.
 fn machines(document: &Document, page: &mut Page) {
     let server = &document.server;
-    let mut items = Vec::new();
-    let mut name: Vec<&str> = [server.name.as_deref(), server.version.as_deref()].into_iter().flatten().collect();
-    if !name.is_empty() {
-        name.push("at");
-    }
-    name.push(&server.address);
-    name.extend(server.spawned.then_some("(spawned)"));
-    items.push(name.join(" "));
+    let mut items: Vec<String> = server_name(server).into_iter().collect();
     items.extend(server.cpu_percent_max.map(cpu));
     items.extend(server.memory_bytes_max.map(bytes));
     for (number, what) in [(server.evicted, "evicted"), (server.rejected_connections, "rejected")] {
         items.extend(number.filter(|&number| number > 0).map(|number| format!("{} {what}", count(number))));
     }
     page.items("server", items);
+    page.items("left", left(server));
     let loader = &document.generator;
     let items: Vec<String> =
         loader.cpu_percent_max.map(cpu).into_iter().chain(loader.rss_bytes_max.map(bytes)).collect();
     if !items.is_empty() {
         page.items("loader", items);
     }
+}
+
+/// Which server it was, and where; `None` if there was none.
+fn server_name(server: &Server) -> Option<String> {
+    let mut words = vec![server.name.as_deref()?];
+    words.extend(server.version.as_deref());
+    words.extend(["at", &server.address]);
+    let db = if server.db == 0 { String::new() } else { format!(", db {}", server.db) };
+    let spawned = if server.spawned { " (spawned)" } else { "" };
+    Some(format!("{}{db}{spawned}", words.join(" ")))
+}
+
+/// What the runs leave behind on a server of somebody's own.
+fn left(server: &Server) -> Vec<String> {
+    let more = match (server.keys_before, server.keys_after) {
+        (Some(before), Some(after)) if !server.spawned => after.saturating_sub(before),
+        _ => 0,
+    };
+    let stay = more.saturating_sub(server.keys_removed.unwrap_or(0));
+    let mut items = Vec::new();
+    if stay > 0 {
+        items.push(format!("{} in db {}", plural(stay, "key", "keys"), server.db));
+    } else if server.keys_removed.is_some() {
+        items.push(format!("nothing in db {}", server.db));
+    }
+    items.extend(server.keys_removed.map(|keys| format!("clean-up removed {}", plural(keys, "key", "keys"))));
+    items
 }
 
 fn cpu(highest: f64) -> String {

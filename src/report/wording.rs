@@ -125,6 +125,9 @@ pub fn warning(warning: &Warning) -> String {
             plural(*keys, "key is", "keys are")
         ),
         Warning::Unjudged { lost, mismatched } => unjudged(*lost, *mismatched),
+        Warning::NothingMatched => {
+            "Nothing matched: other seed, key template, clients or keys than the run that wrote?".to_owned()
+        }
         Warning::BeyondRange { phase, requests } => {
             format!(
                 "{} in {phase} took longer than 10 minutes and count as 10 minutes.",

@@ -155,6 +155,8 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
         warnings.extend(found.cloned());
     }
     warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
+    let stranger = outcome.runs.iter().any(|run| !limits::writes(plan) && nothing_matched(run));
+    warnings.extend(stranger.then_some(Warning::NothingMatched));
     warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
     let blind_spot = plan.dataset.blind_spot();
     warnings.extend(blind_spot.map(Warning::BlindSpot));
@@ -178,6 +180,12 @@ fn unjudged(plan: &Plan, run: &RunOutcome) -> Option<Warning> {
     let lost = if judged(|l| l.lost) { 0 } else { limits::missing(&keys, limits::writes(plan)) };
     let mismatched = if judged(|l| l.mismatched) { 0 } else { keys.mismatched() };
     (lost + mismatched > 0).then_some(Warning::Unjudged { lost, mismatched })
+}
+
+/// Keys were looked for, and not one was there as it should be.
+fn nothing_matched(run: &RunOutcome) -> bool {
+    let keys = run.total().keys;
+    keys.matched == 0 && keys.lost + keys.absent + keys.mismatched() > 0
 }
 
 fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {

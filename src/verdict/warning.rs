@@ -49,6 +49,8 @@ pub enum Warning {
         /// Stale, foreign and corrupt ones.
         mismatched: u64,
     },
+    /// A scenario that only reads found nothing of what it looked for.
+    NothingMatched,
     /// Requests took longer than the histograms can tell.
     BeyondRange {
         /// The phase.

@@ -22,8 +22,12 @@ pub struct ServerSide {
     pub version: Option<String>,
     /// Where it is, for people and without secrets.
     pub address: String,
+    /// The database in use.
+    pub db: u32,
     /// Whether keyswarm started it.
     pub spawned: bool,
+    /// Keys that the clean-up removed; `None` if there was none, or it was cut short.
+    pub removed: Option<u64>,
     /// CPU over all samples, in seconds: its main thread where told, else the process.
     pub cpu_seconds: Option<f64>,
     /// The same per second, in percent of one core.

@@ -2,18 +2,19 @@
 
 use super::super::format::count;
 use super::super::result::{Example, Keys, Phase, Run};
-use super::page::Page;
+use super::page::{Page, fit};
 
 /// Wrong readings that are printed; up to a hundred are in the result.
 const PRINTED: usize = 5;
 
 /// One entry per phase that wrote or read.
 pub fn keys(run: &Run, page: &mut Page) {
+    let wrote = wrote(run);
     let mut label = "keys";
     for phase in &run.phases {
         let items = match phase.run.as_str() {
             "write" => written(phase),
-            "verify" => read(phase),
+            "verify" => read(phase, wrote),
             _ => continue,
         };
         page.items(label, items);
@@ -30,16 +31,22 @@ fn written(phase: &Phase) -> Vec<String> {
     items
 }
 
+/// Whether the run wrote at all. One that only reads relies on an earlier one: any key that is not there is missing.
+fn wrote(run: &Run) -> bool {
+    run.phases.iter().any(|phase| phase.run == "write")
+}
+
 /// Loss and wrong values are always told, the rest if there is any.
-fn read(phase: &Phase) -> Vec<String> {
+fn read(phase: &Phase, wrote: bool) -> Vec<String> {
     let keys = &phase.keys;
+    let gone = if wrote { (keys.lost, "lost") } else { (keys.lost + keys.absent, "missing") };
     // Side by side as one item, so that a narrow terminal does not tear them apart.
-    let wrong = [(keys.lost, "lost"), (keys.stale, "stale"), (keys.foreign, "foreign"), (keys.corrupt, "corrupt")];
+    let wrong = [gone, (keys.stale, "stale"), (keys.foreign, "foreign"), (keys.corrupt, "corrupt")];
     let mut items = vec![
         format!("{}: {} of {} matched", phase.name, count(keys.matched), count(keys.checked)),
         wrong.map(|(n, what)| format!("{} {what}", count(n))).join("   "),
     ];
-    push(&mut items, keys.absent, "absent (never acknowledged)");
+    push(&mut items, if wrote { keys.absent } else { 0 }, "absent (never acknowledged)");
     push(&mut items, keys.undecided, "undecided");
     push(&mut items, keys.unread, "unread");
     items
@@ -54,7 +61,7 @@ fn push(items: &mut Vec<String>, n: u64, what: &str) {
 /// The first wrong readings with what was expected and found. A key whose write was never acknowledged may rightly be
 /// absent, so it is shown only where nothing was written at all and the keys of an earlier run were looked for.
 pub fn wrong(run: &Run, page: &mut Page) {
-    let wrote = run.phases.iter().any(|phase| phase.run == "write");
+    let wrote = wrote(run);
     let told = |class: &str| !wrote || matches!(class, "lost" | "stale" | "foreign" | "corrupt");
     let examples: Vec<&Example> =
         run.phases.iter().flat_map(|phase| &phase.keys.examples).filter(|example| told(&example.class)).collect();
@@ -64,7 +71,7 @@ pub fn wrong(run: &Run, page: &mut Page) {
     page.gap();
     let mut label = "wrong";
     for example in examples.iter().take(PRINTED) {
-        show(label, example, page);
+        show(label, example, wrote, page);
         label = "";
     }
     let all: u64 = run.phases.iter().map(|phase| wrong_in(&phase.keys, wrote)).sum();
@@ -80,12 +87,88 @@ fn wrong_in(keys: &Keys, wrote: bool) -> u64 {
     keys.lost + keys.stale + keys.foreign + keys.corrupt + missing
 }
 
-fn show(label: &'static str, example: &Example, page: &mut Page) {
-    page.paragraph(label, &format!("{}: {} of client {}", example.class, example.key, example.client));
-    page.detail(&format!("expected {}", example.expected));
-    page.detail(&format!("found    {}", example.got.as_deref().unwrap_or("nothing")));
+fn show(label: &'static str, example: &Example, wrote: bool, page: &mut Page) {
+    let class = if !wrote && matches!(example.class.as_str(), "lost" | "absent") { "missing" } else { &example.class };
+    page.paragraph(label, &format!("{class}: {} of client {}", example.key, example.client));
+    let (expected, got) = (&example.expected, example.got.as_deref().unwrap_or("nothing"));
+    page.detail(&format!("expected {expected}"));
+    // What is seen of both may be alike, however they differ further on.
+    let seen = page.body_width().saturating_sub("  expected ".len() + 1);
+    let alike = fit(expected, seen) == fit(got, seen) || alike(expected, got) >= seen;
+    let found = if alike { difference(expected, got) } else { got.to_owned() };
+    page.detail(&format!("found    {found}"));
     let Some(owner) = &example.owner else { return };
     let key = owner.key.as_ref().map(|key| format!(", {key}")).unwrap_or_default();
     let version = owner.version.map(|version| format!(", version {version}")).unwrap_or_default();
     page.detail(&format!("owner    client {}{version}{key}", owner.client));
+}
+
+/// A value as it is kept: a piece of it, and its length in bytes, as far as that can be told.
+struct Kept<'a> {
+    piece: &'a str,
+    bytes: Option<u64>,
+    whole: bool,
+}
+
+impl<'a> Kept<'a> {
+    /// Long values are kept as their first bytes, followed by "… (1000 bytes)"; what is no text is escaped.
+    fn of(text: &'a str) -> Self {
+        let cut =
+            text.rsplit_once("… (").and_then(|(piece, rest)| Some((piece, rest.strip_suffix(" bytes)")?.parse())));
+        match cut {
+            Some((piece, Ok(bytes))) => Self { piece, bytes: Some(bytes), whole: false },
+            _ => Self { piece: text, bytes: (!text.contains('\\')).then_some(text.len() as u64), whole: true },
+        }
+    }
+}
+
+/// For how many bytes two values as they are kept are the same.
+fn alike(one: &str, other: &str) -> usize {
+    let (one, other) = (Kept::of(one).piece, Kept::of(other).piece);
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    // An escaped byte takes more than one letter.
+    one[..one.floor_char_boundary(same)].find('\\').unwrap_or(same)
+}
+
+/// How a value differs from the one that it begins like.
+fn difference(expected: &str, got: &str) -> String {
+    let same = count(alike(expected, got) as u64);
+    let (wanted, found) = (Kept::of(expected), Kept::of(got));
+    let seen_to_differ = found.piece != wanted.piece || found.whole || wanted.whole;
+    let lengths = match (wanted.bytes, found.bytes) {
+        (Some(wanted), Some(found)) if wanted == found => format!("{} bytes, as expected", count(found)),
+        (Some(wanted), Some(found)) => format!("{} bytes instead of {}", count(found), count(wanted)),
+        _ => "other bytes".to_owned(),
+    };
+    if seen_to_differ {
+        format!("{lengths}, differs from byte {same}")
+    } else {
+        format!("same as expected for the first {same} bytes; {lengths}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+    use crate::driver::note;
+
+    #[test]
+    fn values_that_begin_alike_are_told_apart_by_length_or_place() {
+        let long = |bytes: usize, last: &str| note(format!("{}{last}", "x".repeat(bytes)).as_bytes());
+        let table = [
+            (long(150, ""), long(150, "!"), "151 bytes instead of 150, differs from byte 150"),
+            (long(150, "a"), long(150, "b"), "151 bytes, as expected, differs from byte 150"),
+            (long(1000, ""), long(1000, "!"), "same as expected for the first 200 bytes; 1,001 bytes instead of 1,000"),
+            (long(1000, "a"), long(1000, "b"), "same as expected for the first 200 bytes; 1,001 bytes, as expected"),
+            (long(1000, ""), long(180, "!"), "181 bytes instead of 1,000, differs from byte 180"),
+            (
+                long(100, ""),
+                note(&[&b"x"[..].repeat(90), &[0xff; 10][..]].concat()),
+                "other bytes, differs from byte 90",
+            ),
+        ];
+        for (expected, got, text) in table {
+            assert_eq!(difference(&expected, &got), text);
+        }
+    }
 }

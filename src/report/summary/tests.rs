@@ -53,6 +53,7 @@ fn a_pass() {
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+      left      1,000 keys in db 0
       loader    cpu max 34 % of 1 core   18 MiB
 
       results   results/four-clients-20261130T084012Z/
@@ -78,6 +79,7 @@ fn a_wide_terminal_has_all_columns() {
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+      left      1,000 keys in db 0
       loader    cpu max 34 % of 1 core   18 MiB
 
       results   results/four-clients-20261130T084012Z/   result.json · timeline.jsonl · scenario.toml
@@ -149,6 +151,7 @@ fn timeouts_loss_and_foreign_values() {
                 … and 4 more; result.json has the first 9
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+      left      987 keys in db 0
       loader    cpu max 34 % of 1 core   18 MiB
 
       warning   Others used the server during the run (1 connection, 7 × DEL). Rates
@@ -215,8 +218,6 @@ fn nobody_admitted() {
       errors    connect: 4 × refused in connect: cannot connect to 127.0.0.1:6379:
                 Connection refused (os error 111)
 
-      server    127.0.0.1:6379
-
       results   results/four-clients-20261130T084012Z/
                 result.json · timeline.jsonl · scenario.toml
     ");
@@ -264,6 +265,7 @@ fn repeats_show_their_spread() {
                 verify   lowest 2.0 k/s   median 2.0 k/s   highest 2.0 k/s
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
+      left      1,000 keys in db 0
       loader    cpu max 34 % of 1 core   18 MiB
 
       results   results/four-clients-20261130T084012Z/
