@@ -241,3 +241,6 @@ fn sample(node: Option<&Node>, faults: &mut Faults) -> Sample {
     section.finish(&[]);
     sample
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,36 @@ fn the_least_scenario_has_every_default() {
     "#);
 }
 
+/// The page about scenarios tells the defaults that the plan has.
+#[test]
+fn the_page_about_scenarios_tells_the_defaults() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let resolved = plan("target.spawn = {}\n[[phase]]\nrun = \"write\"\n", folder.path()).resolved;
+    let resolved = toml_edit::Document::parse(resolved).expect("TOML");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/README.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let mut compared = 0;
+    for row in page.lines() {
+        let [_, key, _, default, ..] = row.split('|').collect::<Vec<_>>()[..] else { continue };
+        let Some((key, default)) = bare(key).zip(bare(default)) else { continue };
+        let key = key.replace("phase.", "phase.0.");
+        let found = key.split('.').try_fold(resolved.as_item(), |item, name| match name.parse::<usize>() {
+            Ok(number) => item.get(number),
+            Err(_) => item.get(name),
+        });
+        // Tables such as `tls` are not in every scenario.
+        let Some(value) = found.and_then(toml_edit::Item::as_value) else { continue };
+        assert_eq!(value.to_string().trim(), default.replace('_', ""), "{row}");
+        compared += 1;
+    }
+    assert!(compared >= 20, "{compared}");
+}
+
+/// What stands in backticks, alone in its cell.
+fn bare(cell: &str) -> Option<&str> {
+    cell.trim().strip_prefix('`')?.strip_suffix('`').filter(|text| !text.contains('`'))
+}
+
 #[test]
 fn tls_files_are_found_from_the_scenario_s_folder() {
     let folder = tempfile::tempdir().expect("a folder");
