@@ -42,3 +42,16 @@ fn each_runs_in_miniature() {
         assert_eq!(outcome.count("verify", "keys.matched"), server.dbsize(), "{outcome}");
     }
 }
+
+/// A scenario without its comments and blank lines.
+fn bare(text: &str) -> Vec<&str> {
+    text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_one_that_is_explained_is_the_one_that_is_shipped() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README.md");
+    let explained = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a scenario");
+    let (_, shipped) = scenarios().into_iter().find(|(name, _)| name == "ten-clients").expect("ten-clients");
+    assert_eq!(bare(explained), bare(&shipped));
+}
