@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sample::server::Ask;
-use crate::verdict::{ServerCounters, without_secrets};
+use crate::verdict::{ServerCounters, Unread, without_secrets};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::identity::client_name;
@@ -20,13 +20,35 @@ impl Ask for InfoAsk {
     }
 }
 
-/// The server's counters now; `None` if it does not tell them within `limit`.
-pub async fn read(control: &Control, db: u32, limit: Duration) -> Option<ServerCounters> {
+/// The server's counters now.
+///
+/// # Errors
+/// Why it does not tell them within `limit`.
+pub async fn read(control: &Control, db: u32, limit: Duration) -> Result<ServerCounters, Unread> {
     // Asked together, so that a server that does not answer costs one limit.
-    let (info, clients) = tokio::join!(control.call(&[b"INFO", b"all"], limit), clients(control, limit));
-    let mut counters = ServerCounters::from_info(&text(info.ok()?).ok()?, db);
+    let (info, clients) = tokio::join!(info(control, limit), clients(control, limit));
+    let mut counters = ServerCounters::from_info(&info.map_err(why)?, db);
     counters.foreign_clients = clients.map_or(0, |list| foreign(&list));
-    Some(counters)
+    Ok(counters)
+}
+
+async fn info(control: &Control, limit: Duration) -> Result<String, Broken> {
+    let ask = || control.call(&[b"INFO", b"all"], limit);
+    let answer = match ask().await {
+        // The connection may have been lost long ago, and only now be noticed: whether anybody listens shows the next one.
+        Err(broken) if matches!(broken.fault.kind, Kind::Eof | Kind::Reset) => ask().await,
+        answer => answer,
+    };
+    text(answer?)
+}
+
+fn why(broken: Broken) -> Unread {
+    match broken.fault {
+        Fault { kind: Kind::Refused | Kind::Reset | Kind::Eof | Kind::Unreachable, .. } => Unread::Gone,
+        Fault { kind: Kind::TimedOut | Kind::Silent | Kind::Loading | Kind::Busy, .. } => Unread::Late,
+        Fault { stage: Stage::Reply, .. } => Unread::Refused(broken.text),
+        _ => Unread::Unknown,
+    }
 }
 
 /// The server's settings without secrets; empty if it does not tell.

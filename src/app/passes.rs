@@ -13,7 +13,7 @@ use crate::driver::Op;
 use crate::plan::{Phase, Pipeline, Run, Timeouts};
 use crate::record::ClientRecord;
 use crate::report::progress::Update;
-use crate::verdict::{PhaseOutcome, RunOutcome, Warning};
+use crate::verdict::{Fate, PhaseOutcome, RunOutcome, Warning};
 use crate::wire::fault::Kind;
 use crate::wire::info::Info;
 
@@ -121,27 +121,43 @@ impl<'a> Phases<'a> {
             }
         }
         let seconds = begun.elapsed().as_secs_f64();
-        PhaseOutcome { name: phase.name.clone(), run: phase.run.name(), seconds, ..PhaseOutcome::default() }
+        let server = self.fate().await;
+        PhaseOutcome { name: phase.name.clone(), run: phase.run.name(), seconds, server, ..PhaseOutcome::default() }
+    }
+
+    /// Whether the server is still the same. What ended while nothing was sent would else be noticed a phase late.
+    async fn fate(&self) -> Fate {
+        // The first question may go down with the old connection.
+        for _ in 0..2 {
+            match self.look().await {
+                Look::OtherServer => return Fate::Restarted,
+                Look::Nobody => return Fate::Gone,
+                Look::Listed(_) => return Fate::There,
+                Look::NoAnswer => {}
+            }
+        }
+        Fate::There
     }
 
     /// Keeps what a load phase came to, and waits until nothing of it can still arrive.
     async fn finish(&self, phase: &Phase, done: PhaseDone, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) {
         let pipeline = phase.run.pipeline();
         let lost = done.lost;
+        let (gone, server) = if lost.is_empty() { Default::default() } else { self.wait_until_gone(&lost).await };
         outcome.phases.push(PhaseOutcome {
             name: phase.name.clone(),
             run: phase.run.name(),
             open_loop: pipeline == Some(Pipeline::All),
             pipeline,
             seconds: done.took.as_secs_f64(),
+            server,
             record: done.recorder,
             clients: done.clients.into_values().collect(),
         });
         if lost.is_empty() {
             return;
         }
-        let gone = self.wait_until_gone(&lost).await;
-        if gone.len() < lost.len() && !self.session.stop.is_asked() {
+        if gone.len() < lost.len() && server != Fate::Gone && !self.session.stop.is_asked() {
             notes.push(Warning::Note(format!(
                 "after {}, the server could not be shown to have let go of {} of {} lost connections: \
                  what they had sent may still be executed",
@@ -153,29 +169,31 @@ impl<'a> Phases<'a> {
         self.fleet.settle(&gone).await;
     }
 
-    /// Waits, `timeouts.silence` at most, until the server no longer lists the lost connections. Returns those that are gone.
-    async fn wait_until_gone(&self, lost: &[LostConnection]) -> Vec<LostConnection> {
+    /// Waits, `timeouts.silence` at most, until the server no longer lists the lost connections. Returns those that are
+    /// gone, and what became of the server.
+    async fn wait_until_gone(&self, lost: &[LostConnection]) -> (Vec<LostConnection>, Fate) {
         let session = self.session;
         let Timeouts { connect, silence, .. } = session.plan.timeouts;
         let begun = Instant::now();
         let deadline = begun + silence;
-        let mut gone = Vec::new();
+        let (mut gone, mut fate) = (Vec::new(), Fate::There);
         while gone.len() < lost.len() && Instant::now() < deadline && !session.stop.is_asked() {
             match self.look().await {
-                Look::OtherServer => return lost.to_vec(),
+                Look::OtherServer => return (lost.to_vec(), Fate::Restarted),
                 Look::Listed(ids) => {
                     let is_gone = |lost: &&LostConnection| lost.server_id.is_some_and(|id| !ids.contains(&id));
-                    gone = lost.iter().filter(is_gone).copied().collect();
+                    (gone, fate) = (lost.iter().filter(is_gone).copied().collect(), Fate::There);
                 }
                 // The server may be on its way back, as another process; but a dead one need not be mourned for long.
-                Look::Nobody if begun.elapsed() > connect => return gone,
-                Look::Nobody | Look::NoAnswer => {}
+                Look::Nobody if begun.elapsed() > connect => return (gone, Fate::Gone),
+                Look::Nobody => fate = Fate::Gone,
+                Look::NoAnswer => {}
             }
             if gone.len() < lost.len() {
                 sleep(ASK_AGAIN).await;
             }
         }
-        gone
+        (gone, fate)
     }
 
     async fn look(&self) -> Look {

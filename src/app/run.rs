@@ -17,8 +17,9 @@ use crate::plan::{self, Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
+use crate::sample::warning as sample;
 use crate::target::{self, Target, TargetError};
-use crate::verdict::{self, Environment, Generator, Outcome, ServerSide, Verdict, Warning};
+use crate::verdict::{self, Environment, Generator, Impossible, Outcome, ServerSide, Unread, Verdict, Warning};
 use crate::wire::dial::address;
 use crate::wire::fault::{Broken, Kind, Stage};
 
@@ -193,8 +194,9 @@ impl Command {
         measured.outcome.interrupted = self.stop.is_asked();
         measured.outcome.generator = Generator::of(&outcome.peaks);
         measured.outcome.server = measured.outcome.server.watched(&outcome.peaks);
+        let gone = measured.outcome.runs.last().is_some_and(|run| run.unread == Unread::Gone);
         let notes = &mut measured.outcome.notes;
-        notes.extend(outcome.warnings.iter().map(|warning| Warning::Note(warning.to_string())));
+        notes.extend(outcome.warnings.into_iter().filter_map(|warning| noticed(warning, gone)));
         notes.extend(timeline_lost.map(|why| Warning::Note(format!("timeline.jsonl is not whole: {why}"))));
         measured
     }
@@ -331,8 +333,9 @@ impl Command {
         if let Err(error) = &written {
             complain(&explain(error));
         }
-        // The summary begins with it.
-        if let Some(why) = outcome.unreachable.as_ref().filter(|_| on_stdout) {
+        // The summary begins with it, so that who sees both would see it twice.
+        let seen = !on_stdout && io::stdout().is_terminal() && io::stderr().is_terminal();
+        if let Some(why) = outcome.unreachable.as_ref().filter(|_| !seen) {
             complain(why);
         }
         if let Some(bug) = bug {
@@ -348,6 +351,18 @@ impl Command {
             Verdict::Invalid => Exit::Invalid,
             Verdict::Pass => Exit::Pass,
         }
+    }
+}
+
+/// What the sampler noticed, unless it is known anyway: a server that is gone does not answer.
+fn noticed(warning: sample::Warning, gone: bool) -> Option<Warning> {
+    match warning {
+        sample::Warning::Unreachable { .. } if gone => None,
+        sample::Warning::Restarted { at } => Some(Warning::Restarted(at)),
+        sample::Warning::InfoRefused { why } => {
+            Some(Warning::NotReconciled(Impossible::Unreadable(Unread::Refused(why.text))))
+        }
+        other => Some(Warning::Note(other.to_string())),
     }
 }
 

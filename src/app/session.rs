@@ -60,11 +60,17 @@ impl Session<'_> {
         let base = self.base(&mut notes).await;
         let db = self.target.endpoint.db;
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
-        outcome.server_before = counters::read(&self.target.control, db, COUNTERS_WITHIN).await;
+        match counters::read(&self.target.control, db, COUNTERS_WITHIN).await {
+            Ok(counters) => outcome.server_before = Some(counters),
+            Err(why) => outcome.unread = why,
+        }
         let own_before = self.target.control.connections_opened();
         let loaded = self.load(base, &mut outcome, &mut notes).await;
         let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
-        outcome.server_after = counters::read(&self.target.control, db, limit).await;
+        match counters::read(&self.target.control, db, limit).await {
+            Ok(counters) => outcome.server_after = Some(counters),
+            Err(why) => outcome.unread = why,
+        }
         outcome.own_connections = self.target.control.connections_opened() - own_before;
         let (removed, broken) = match loaded {
             Ok(fleet) => (self.clean_up(&fleet, &mut notes).await, None),

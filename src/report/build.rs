@@ -238,6 +238,8 @@ fn generator(generator: &Generator) -> result::Generator {
         cpu_seconds: generator.cpu_seconds.map(finite),
         cpu_percent_max: generator.cpu_percent_max.map(finite),
         rss_bytes_max: generator.rss_bytes_max,
+        host_cpu_percent_max: generator.host_cpu_percent_max.map(finite),
+        host_cores: generator.host_cores,
         send_lag_us: None,
         ceiling: None,
         bound: None,

@@ -313,6 +313,10 @@ pub struct Generator {
     pub cpu_percent_max: Option<f64>,
     /// Resident memory.
     pub rss_bytes_max: Option<u64>,
+    /// Its whole machine, whoever used it, in percent of all cores.
+    pub host_cpu_percent_max: Option<f64>,
+    /// Cores of its machine.
+    pub host_cores: Option<u64>,
     /// How late due requests were sent; `null` as long as it is not measured.
     pub send_lag_us: Option<serde_json::Value>,
     /// Requests per second that it manages by itself; `null` as long as it is not measured.

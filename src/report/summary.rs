@@ -289,11 +289,11 @@ fn machines(document: &Document, page: &mut Page) {
     page.items("server", items);
     page.items("left", left(server));
     let loader = &document.generator;
-    let items: Vec<String> =
-        loader.cpu_percent_max.map(cpu).into_iter().chain(loader.rss_bytes_max.map(bytes)).collect();
-    if !items.is_empty() {
-        page.items("loader", items);
-    }
+    let own = loader.cpu_percent_max.map(cpu).into_iter().chain(loader.rss_bytes_max.map(bytes));
+    let host = loader.host_cpu_percent_max.zip(loader.host_cores);
+    let host =
+        host.map(|(busy, cores)| format!("host cpu max {} of {}", percent(busy), plural(cores, "core", "cores")));
+    page.items("loader", own.chain(host));
 }
 
 /// Which server it was, and where; `None` if there was none.

@@ -5,7 +5,8 @@ mod detail;
 use std::time::Duration;
 
 use super::format::{count, latency};
-use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, Warning};
+use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, Unread, Warning};
+use crate::wire::fault::Kind;
 
 /// A reason as a short sentence; it names its run if there were several.
 pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
@@ -36,6 +37,15 @@ fn cause(cause: &Cause) -> String {
         }
         Cause::NobodyAdmitted { error: None, tried } => {
             format!("no client was admitted: {} timed out", plural(*tried, "connection", "connections"))
+        }
+        Cause::ServerLost { phase, restarted: true, .. } => format!("the server was restarted during {phase}"),
+        Cause::ServerLost { phase, restarted: false, kind } => {
+            let how = match kind {
+                Some(Kind::Reset) => "connection reset, and ",
+                Some(Kind::Eof) => "connection closed, and ",
+                _ => "",
+            };
+            format!("the server went away in {phase}: {how}nobody listens any more")
         }
         Cause::Count { tally, phase, found, limit } => {
             let place = phase.as_ref().map(|phase| format!(" in {phase}")).unwrap_or_default();
@@ -114,6 +124,10 @@ pub fn warning(warning: &Warning) -> String {
         Warning::Keyspace { what, server, own } => {
             format!("The server counted {} {what} where keyswarm made {} such readings.", count(*server), count(*own))
         }
+        Warning::Restarted(at) => format!(
+            "The server was restarted at about {:.0} s: its counters began anew, and are not compared with keyswarm's.",
+            at.as_secs_f64()
+        ),
         Warning::Evicted(keys) => format!(
             "The server evicted {}: it is at its `maxmemory`. Give it more, or write less.",
             plural(*keys, "key", "keys")
@@ -157,9 +171,7 @@ fn others(connections: u64, commands: &[(String, u64)]) -> String {
 
 fn impossible(why: &Impossible) -> String {
     match why {
-        Impossible::Unreadable => "The server's counters could not be read, so its counts are not compared with \
-            keyswarm's. `INFO` must be permitted for that."
-            .to_owned(),
+        Impossible::Unreadable(why) => unread(why),
         Impossible::NotTold => "The server does not count calls by command, so its counts are not compared with \
             keyswarm's."
             .to_owned(),
@@ -171,6 +183,21 @@ fn impossible(why: &Impossible) -> String {
             .to_owned(),
         Impossible::OtherClients(found) => {
             format!("Not reconciled, since others used the server: it counted {}.", gaps(found))
+        }
+    }
+}
+
+fn unread(why: &Unread) -> String {
+    const SO: &str = "so its counts are not compared with keyswarm's.";
+    match why {
+        Unread::Unknown => format!("The server's counters could not be read, {SO}"),
+        Unread::Gone => format!("The server is gone, {SO}"),
+        Unread::Late => {
+            format!("The server's counters could not be read in time, {SO} It is too busy to answer, or stopped.")
+        }
+        Unread::Refused(text) => {
+            let advice = if text.starts_with("NOPERM") { " Permit the user `+info`." } else { "" };
+            format!("The server refuses `INFO` ({text}): its load is not known, and {}{advice}", &SO[3..])
         }
     }
 }
@@ -238,6 +265,8 @@ mod tests {
             },
             Cause::Unprovable { phase: phase(), level: Level::Max, endless: 1, limit: Duration::from_secs(9) },
             Cause::NobodyAdmitted { error: None, tried: 4 },
+            Cause::ServerLost { phase: phase(), restarted: false, kind: Some(Kind::Reset) },
+            Cause::ServerLost { phase: phase(), restarted: true, kind: None },
             Cause::NotReconciled(vec![Gap { quantity: Quantity::Set, server: 999, at_least: 1000, at_most: 1010 }]),
         ]
         .map(|found| cause(&found))
@@ -250,6 +279,8 @@ mod tests {
     p99.9 of write is ≥ 5 s (limit 50 ms)
     max of write cannot be shown to be within 9 s: 1 request never ended
     no client was admitted: 4 connections timed out
+    the server went away in write: connection reset, and nobody listens any more
+    the server was restarted during write
     the server counted 999 calls of SET where keyswarm knows of 1,000 to 1,010
     ");
     }
@@ -273,6 +304,10 @@ mod tests {
             Warning::BlindSpot("values are too short to name their author"),
             Warning::Unjudged { lost: 1, mismatched: 0 },
             Warning::Evicted(12_000),
+            Warning::NotReconciled(Impossible::Unreadable(Unread::Gone)),
+            Warning::NotReconciled(Impossible::Unreadable(Unread::Late)),
+            Warning::NotReconciled(Impossible::Unreadable(Unread::Refused("NOPERM no".to_owned()))),
+            Warning::Restarted(Duration::from_secs(7)),
         ]
         .map(|found| warning(&found))
         .join("\n");
@@ -281,6 +316,10 @@ mod tests {
     Values are too short to name their author.
     1 key is missing, and no limit judges that. Set `lost = 0` under `[limits]`.
     The server evicted 12,000 keys: it is at its `maxmemory`. Give it more, or write less.
+    The server is gone, so its counts are not compared with keyswarm's.
+    The server's counters could not be read in time, so its counts are not compared with keyswarm's. It is too busy to answer, or stopped.
+    The server refuses `INFO` (NOPERM no): its load is not known, and its counts are not compared with keyswarm's. Permit the user `+info`.
+    The server was restarted at about 7 s: its counters began anew, and are not compared with keyswarm's.
     ");
     }
 }

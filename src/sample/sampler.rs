@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
 use super::host::HostProbe;
-use super::peaks::{PeakKeeper, Peaks};
+use super::peaks::{Crowd, PeakKeeper, Peaks};
 use super::process::{ProcessProbe, ThreadProbe};
 use super::rates::Rates;
 use super::server::{Ask, Reading};
@@ -312,7 +312,12 @@ impl<A: Ask> Sampler<A> {
         if let Some(usage) = self.probes.own.as_ref().and_then(ProcessProbe::read) {
             self.peaks.high_water(usage.rss_peak_bytes);
         }
-        Outcome { peaks: self.peaks.finish(), warnings: self.notes.finish() }
+        let (peaks, mut warnings) = (self.peaks.finish(), self.notes.finish());
+        warnings.extend(peaks.crowd.own_percent().map(|ours_percent| {
+            let Crowd { crowded: samples, samples: of, .. } = peaks.crowd;
+            Warning::Crowded { samples, of, ours_percent }
+        }));
+        Outcome { peaks, warnings }
     }
 }
 

@@ -34,6 +34,15 @@ pub enum Warning {
         /// Samples in all.
         of: u64,
     },
+    /// Other processes took most of this machine's CPU.
+    Crowded {
+        /// Samples in which it was so.
+        samples: u64,
+        /// Samples in all.
+        of: u64,
+        /// What the loader and a server on this machine had of the CPU in those samples, in percent of it.
+        ours_percent: u64,
+    },
     /// Whoever should have taken the samples was too slow for so many.
     Dropped {
         /// Samples that are missing in the time line.
@@ -58,7 +67,14 @@ impl fmt::Display for Warning {
                 )
             }
             Self::Overdue { samples, of } => {
-                write!(f, "the server was too busy to answer INFO at {samples} of {of} samples")
+                write!(f, "the server did not answer INFO at {samples} of {of} samples: it was too busy, or stopped")
+            }
+            Self::Crowded { samples, of, ours_percent } => {
+                write!(
+                    f,
+                    "other processes used this host's CPU: it was full at {samples} of {of} samples, and keyswarm and a \
+                     server on this host had {ours_percent} % of it; rates and latencies are not the server's alone"
+                )
             }
             Self::Dropped { samples } => {
                 write!(f, "{samples} samples are missing in the time line: writing it was too slow")

@@ -72,10 +72,8 @@ impl Facts {
     pub async fn read(control: &Control, limit: Duration) -> Result<Self, Broken> {
         let mut facts = Self::default();
         let info = match control.call(&[b"INFO"], limit).await? {
-            Value::Error(text) => {
-                facts.warnings.push(format!("INFO is not to be had ({text}): nothing is known of the server's side"));
-                Info::default()
-            }
+            // Whoever asks for samples and counters says so.
+            Value::Error(_) => Info::default(),
             reply => Info::parse(&reply.text().unwrap_or_default()),
         };
         facts.take(&info);

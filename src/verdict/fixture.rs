@@ -111,6 +111,7 @@ fn load(run: &'static str, keys: Keys) -> PhaseOutcome {
         open_loop: false,
         pipeline: Some(Pipeline::Window(64)),
         seconds: 0.5,
+        server: Fate::There,
         record,
         clients: vec![client; CLIENTS as usize],
     }
@@ -148,6 +149,7 @@ pub fn good_run() -> RunOutcome {
         phases: vec![connect(), write(), verify()],
         server_before: Some(counters(0, 0, 0)),
         server_after: Some(counters(ALL, ALL, ALL)),
+        unread: Unread::Unknown,
         keys_were_fresh: true,
         own_connections: 0,
     }
@@ -164,7 +166,13 @@ pub fn outcome(run: RunOutcome) -> Outcome {
         memory_bytes_max: Some(1 << 30),
         ..ServerSide::default()
     };
-    let generator = Generator { cpu_percent_max: Some(34.4), cpu_seconds: Some(0.4), rss_bytes_max: Some(18 << 20) };
+    let generator = Generator {
+        cpu_percent_max: Some(34.4),
+        cpu_seconds: Some(0.4),
+        rss_bytes_max: Some(18 << 20),
+        host_cpu_percent_max: Some(71.2),
+        host_cores: Some(2),
+    };
     Outcome {
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_028_012),
         interrupted: false,

@@ -140,7 +140,9 @@ fn not_conserved(run: &RunOutcome) -> impl Iterator<Item = Cause> {
 }
 
 /// Nothing to wonder about where a run was over before its counters could be read.
-const UNREAD: Warning = Warning::NotReconciled(Impossible::Unreadable);
+fn is_unread(warning: &Warning) -> bool {
+    matches!(warning, Warning::NotReconciled(Impossible::Unreadable(_)))
+}
 
 /// Everything worth knowing, each thing once.
 fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<Warning> {
@@ -151,7 +153,7 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
     warnings.extend(outcome.notes.iter().cloned());
     for (index, (run, reconciliation)) in outcome.runs.iter().zip(reconciliations).enumerate() {
         let over_early = not_admitted(run).is_some() || outcome.interrupted && index + 1 == outcome.runs.len();
-        let found = reconciliation.warnings.iter().filter(|&warning| !(over_early && *warning == UNREAD));
+        let found = reconciliation.warnings.iter().filter(|&warning| !(over_early && is_unread(warning)));
         warnings.extend(found.cloned());
     }
     warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
@@ -162,9 +164,12 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
     warnings.extend(blind_spot.map(Warning::BlindSpot));
     let advice = plan.advice.iter().filter(|advice| blind_spot != Some(advice.as_str()));
     warnings.extend(advice.cloned().map(Warning::Advice));
+    // Whoever saw the restart says when it was, and what that means.
+    let seen = warnings.iter().any(|warning| matches!(warning, Warning::Restarted(_)));
+    let told = |warning: &Warning| seen && *warning == Warning::NotReconciled(Impossible::Restarted);
     let mut kept: Vec<Warning> = Vec::with_capacity(warnings.len());
     for warning in warnings {
-        if !kept.contains(&warning) {
+        if !kept.contains(&warning) && !told(&warning) {
             kept.push(warning);
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{PhaseOutcome, RunOutcome};
+use super::{Fate, PhaseOutcome, RunOutcome};
 use crate::plan::{LimitSet, Limits, Phase, Plan, Run};
 use crate::record::{Keys, Latency, Percentile, Recorder};
-use crate::wire::fault::{Fault, Kind};
+use crate::wire::fault::{Fault, Kind, Stage};
 
 /// Why a run did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,15 @@ pub enum Cause {
         error: Option<(Fault, Box<str>)>,
         /// Connections that were tried.
         tried: u64,
+    },
+    /// The server ended, or was restarted, in a phase.
+    ServerLost {
+        /// The phase in which it was noticed.
+        phase: String,
+        /// Whether it is there again.
+        restarted: bool,
+        /// How most connections ended, if it was noticed there.
+        kind: Option<Kind>,
     },
     /// A count is above its limit.
     Count {
@@ -171,7 +180,20 @@ pub(super) fn broken(plan: &Plan, run: &RunOutcome, interrupted: bool) -> Vec<Ca
             None => causes.push(Cause::NeverRan { phase: phase.name.clone() }),
         }
     }
+    // A server that came back with everything breaks no limit; where one is broken, this is why.
+    if !causes.is_empty() {
+        causes.splice(0..0, server_lost(run));
+    }
     causes
+}
+
+/// The first phase that the server did not survive.
+fn server_lost(run: &RunOutcome) -> Option<Cause> {
+    let phase = run.phases.iter().find(|phase| phase.server != Fate::There)?;
+    let rows = phase.record.errors.rows();
+    let ended = rows.iter().find(|row| matches!(row.fault.stage, Stage::Read | Stage::Write));
+    let (restarted, kind) = (phase.server == Fate::Restarted, ended.map(|row| row.fault.kind));
+    Some(Cause::ServerLost { phase: phase.name.clone(), restarted, kind })
 }
 
 /// Whether the scenario has a phase that writes.

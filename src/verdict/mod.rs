@@ -15,7 +15,7 @@ pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
 pub use limits::{Cause, Tally};
-pub use outcome::{Outcome, PhaseOutcome, RunOutcome};
+pub use outcome::{Fate, Outcome, PhaseOutcome, RunOutcome, Unread};
 pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
 pub use warning::Warning;
 pub use watched::{Generator, ServerSide};

@@ -40,10 +40,38 @@ pub struct RunOutcome {
     pub server_before: Option<ServerCounters>,
     /// The server's counters right after the last phase, before any clean-up.
     pub server_after: Option<ServerCounters>,
+    /// Why one of both readings is missing, if one is.
+    pub unread: Unread,
     /// Whether none of the run's keys was in the store before: it was flushed or empty, or the keys were looked up.
     pub keys_were_fresh: bool,
     /// Connections that keyswarm opened between both readings, beside those of the clients.
     pub own_connections: u64,
+}
+
+/// Why the server's counters could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Unread {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// Nobody listens any more.
+    Gone,
+    /// It did not answer in time.
+    Late,
+    /// It refuses to tell, in these words.
+    Refused(String),
+}
+
+/// What became of the server by the end of a phase in which connections were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there, as far as is known.
+    #[default]
+    There,
+    /// Nobody listens any more.
+    Gone,
+    /// Another process answers.
+    Restarted,
 }
 
 /// One phase of a run.
@@ -59,6 +87,8 @@ pub struct PhaseOutcome {
     pub pipeline: Option<Pipeline>,
     /// How long it took, in seconds.
     pub seconds: f64,
+    /// What became of the server meanwhile.
+    pub server: Fate,
     /// Everything that was counted in it, over all threads.
     pub record: Recorder,
     /// What each client did, by its number. Empty where clients do nothing.

@@ -4,7 +4,7 @@
 //! that was never sent was not. That leaves a range for every command; the server's count must lie in it.
 
 use super::counters::RESET;
-use super::{PhaseOutcome, RunOutcome, ServerCounters, Warning};
+use super::{PhaseOutcome, RunOutcome, ServerCounters, Unread, Warning};
 use crate::record::{Keys, Recorder};
 use crate::wire::fault::{Kind, Stage};
 use crate::wire::info::CommandStat;
@@ -37,7 +37,7 @@ pub struct Gap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Impossible {
     /// The counters could not be read before or after.
-    Unreadable,
+    Unreadable(Unread),
     /// The server does not count calls by command.
     NotTold,
     /// It is another process than before.
@@ -118,7 +118,7 @@ fn others_can_explain(gap: &Gap) -> bool {
 /// Both readings, if they are of one process that went on counting.
 fn comparable(run: &RunOutcome) -> Result<(&ServerCounters, &ServerCounters), Impossible> {
     let (Some(before), Some(after)) = (&run.server_before, &run.server_after) else {
-        return Err(Impossible::Unreadable);
+        return Err(Impossible::Unreadable(run.unread.clone()));
     };
     if before.run_id != after.run_id {
         return Err(Impossible::Restarted);

@@ -1,5 +1,7 @@
 //! What does not decide the verdict but should be known. The words and the advice are in `report`.
 
+use std::time::Duration;
+
 use super::Impossible;
 
 /// Worth knowing beside the verdict.
@@ -31,6 +33,8 @@ pub enum Warning {
         /// What keyswarm counted.
         own: u64,
     },
+    /// The server was restarted at about this moment since the run began.
+    Restarted(Duration),
     /// The server evicted keys.
     Evicted(u64),
     /// Keys expired on the server.

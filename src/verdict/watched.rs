@@ -11,6 +11,10 @@ pub struct Generator {
     pub cpu_percent_max: Option<f64>,
     /// Resident memory in bytes.
     pub rss_bytes_max: Option<u64>,
+    /// CPU of its whole machine, whoever used it, in percent of all cores.
+    pub host_cpu_percent_max: Option<f64>,
+    /// The machine's cores.
+    pub host_cores: Option<u64>,
 }
 
 /// The server. `None` where it did not tell.
@@ -39,11 +43,13 @@ pub struct ServerSide {
 impl Generator {
     /// What the samples come to.
     pub fn of(peaks: &Peaks) -> Self {
-        let peaks = &peaks.generator;
+        let own = &peaks.generator;
         Self {
-            cpu_seconds: peaks.cpu_seconds,
-            cpu_percent_max: peaks.cpu_percent_max,
-            rss_bytes_max: peaks.rss_bytes_max,
+            cpu_seconds: own.cpu_seconds,
+            cpu_percent_max: own.cpu_percent_max,
+            rss_bytes_max: own.rss_bytes_max,
+            host_cpu_percent_max: peaks.host_cpu_percent_max,
+            host_cores: peaks.host_cores,
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_pass() {
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
       left      1,000 keys in db 0
-      loader    cpu max 34 % of 1 core   18 MiB
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
 
       results   results/four-clients-20261130T084012Z/
                 result.json · timeline.jsonl · scenario.toml
@@ -80,7 +80,7 @@ fn a_wide_terminal_has_all_columns() {
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
       left      1,000 keys in db 0
-      loader    cpu max 34 % of 1 core   18 MiB
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
 
       results   results/four-clients-20261130T084012Z/   result.json · timeline.jsonl · scenario.toml
     ");
@@ -152,7 +152,7 @@ fn timeouts_loss_and_foreign_values() {
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
       left      987 keys in db 0
-      loader    cpu max 34 % of 1 core   18 MiB
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
 
       warning   Others used the server during the run (1 connection, 7 × DEL). Rates
                 and counts include their share; use a server of your own for numbers
@@ -189,7 +189,7 @@ fn interrupted() {
       errors    write: 64 × interrupted in read
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
-      loader    cpu max 34 % of 1 core   18 MiB
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
 
       results   results/four-clients-20261130T084012Z/
                 result.json · timeline.jsonl · scenario.toml
@@ -266,7 +266,7 @@ fn repeats_show_their_spread() {
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
       left      1,000 keys in db 0
-      loader    cpu max 34 % of 1 core   18 MiB
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
 
       results   results/four-clients-20261130T084012Z/
                 result.json · timeline.jsonl · scenario.toml

@@ -1,6 +1,5 @@
 use super::*;
 use crate::verdict::fixture::*;
-use crate::wire::fault::Stage;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -153,4 +152,18 @@ fn a_few_requests_that_were_cut_off_early_do_not_hide_a_percentile() {
     let max = LimitSet { max: Some(ms(3)), ..LimitSet::default() };
     let found = causes(run_wide(max), &run);
     assert!(matches!(found[..], [Cause::Unprovable { level: Level::Max, endless: 1, .. }]), "{found:?}");
+}
+
+#[test]
+fn a_server_that_went_away_is_the_first_reason_where_a_limit_is_broken() {
+    let gone = |phase: &mut PhaseOutcome| phase.server = Fate::Gone;
+    assert_eq!(causes(run_wide(none_allowed()), &with(1, gone)), [], "nothing came of it");
+    let run = with(1, |phase| {
+        gone(phase);
+        phase.record.errors.count(Fault::new(Stage::Reply, Kind::Oom), 9, "OOM");
+        phase.record.errors.count(Fault::new(Stage::Read, Kind::Reset), 4, "reset");
+    });
+    let found = causes(run_wide(none_allowed()), &run);
+    let lost = Cause::ServerLost { phase: "write".to_owned(), restarted: false, kind: Some(Kind::Reset) };
+    assert_eq!((&found[0], found.len()), (&lost, 2));
 }

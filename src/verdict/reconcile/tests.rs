@@ -85,8 +85,8 @@ fn counters_that_went_another_way_prove_nothing() {
         (seen(no_commands), Impossible::NotTold),
         (seen(reset), Impossible::Reset),
         (warm, Impossible::Reset),
-        (RunOutcome { server_before: None, ..good_run() }, Impossible::Unreadable),
-        (RunOutcome { server_after: None, ..good_run() }, Impossible::Unreadable),
+        (RunOutcome { server_before: None, ..good_run() }, Impossible::Unreadable(Unread::Unknown)),
+        (RunOutcome { server_after: None, ..good_run() }, Impossible::Unreadable(Unread::Unknown)),
     ] {
         let found = reconcile(&run, ALL);
         assert_eq!(found.result, Reconciled::NotPossible(why.clone()));
