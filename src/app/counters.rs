@@ -8,6 +8,7 @@ use crate::verdict::{ServerCounters, Unread, without_secrets};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::identity::client_name;
+use crate::wire::info::Info;
 use crate::wire::resp::Value;
 
 /// How the sampler asks: a saturated or stopped server may take as long as it likes.
@@ -20,15 +21,18 @@ impl Ask for InfoAsk {
     }
 }
 
-/// The server's counters now.
+/// The server's counters now, while `own` connections of this process are open at most.
 ///
 /// # Errors
 /// Why it does not tell them within `limit`.
-pub async fn read(control: &Control, db: u32, limit: Duration) -> Result<ServerCounters, Unread> {
+pub async fn read(control: &Control, db: u32, own: u64, limit: Duration) -> Result<ServerCounters, Unread> {
     // Asked together, so that a server that does not answer costs one limit.
     let (info, clients) = tokio::join!(info(control, limit), clients(control, limit));
-    let mut counters = ServerCounters::from_info(&info.map_err(why)?, db);
-    counters.foreign_clients = clients.map_or(0, |list| foreign(&list));
+    let info = info.map_err(why)?;
+    let mut counters = ServerCounters::from_info(&info, db);
+    // A server that does not name its clients still counts them.
+    let counted = || Info::parse(&info).number("connected_clients").unwrap_or(0).saturating_sub(own);
+    counters.foreign_clients = clients.map_or_else(counted, |list| foreign(&list));
     Ok(counters)
 }
 

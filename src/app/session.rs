@@ -60,14 +60,15 @@ impl Session<'_> {
         let base = self.base(&mut notes).await;
         let db = self.target.endpoint.db;
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
-        match counters::read(&self.target.control, db, COUNTERS_WITHIN).await {
+        match counters::read(&self.target.control, db, 1, COUNTERS_WITHIN).await {
             Ok(counters) => outcome.server_before = Some(counters),
             Err(why) => outcome.unread = why,
         }
         let own_before = self.target.control.connections_opened();
         let loaded = self.load(base, &mut outcome, &mut notes).await;
+        let own = 1 + self.plan.clients.connections_in_all();
         let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
-        match counters::read(&self.target.control, db, limit).await {
+        match counters::read(&self.target.control, db, own, limit).await {
             Ok(counters) => outcome.server_after = Some(counters),
             Err(why) => outcome.unread = why,
         }

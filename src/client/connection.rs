@@ -170,6 +170,7 @@ impl Connection {
         let open = async {
             // The semaphore is never closed, so waiting for it cannot fail.
             let _permit = shared.opening.acquire().await;
+            tally.borrow_mut().recorder.connects.tried += 1;
             shared.connector.open().await
         };
         let Some(result) = unless_stopped(&shared.stop, open).await else { return false };

@@ -111,6 +111,8 @@ pub struct ClientRecord {
 /// How connections came to be: of the admission phase, and of reconnects within a later one.
 #[derive(Clone, Debug, Default)]
 pub struct Connects {
+    /// Connections that were tried, also those that a stop cut short.
+    pub tried: u64,
     /// The server has answered on so many.
     pub admitted: u64,
     /// So many were refused, failed or timed out.
@@ -252,7 +254,8 @@ impl Timeouts {
 impl Connects {
     /// Adds another count.
     pub fn add(&mut self, other: &Self) {
-        let Self { admitted, refused, tcp, tls, setup } = other;
+        let Self { tried, admitted, refused, tcp, tls, setup } = other;
+        self.tried += tried;
         self.admitted += admitted;
         self.refused += refused;
         self.tcp.add(tcp);

@@ -185,7 +185,7 @@ fn error(row: &ErrorCount) -> result::Error {
 }
 
 fn connect(connects: &Connects) -> result::Connect {
-    let Connects { admitted, refused, tcp, tls, setup } = connects;
+    let Connects { tried: _, admitted, refused, tcp, tls, setup } = connects;
     result::Connect {
         admitted: *admitted,
         refused: *refused,

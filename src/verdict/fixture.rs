@@ -84,6 +84,7 @@ pub fn latencies(count: u64) -> Latency {
 pub fn connect() -> PhaseOutcome {
     let mut record = Recorder::default();
     record.connects.admitted = CLIENTS.into();
+    record.connects.tried = CLIENTS.into();
     record.connects.tcp.record(Duration::from_micros(120), CLIENTS.into());
     record.connects.setup.record(Duration::from_micros(300), CLIENTS.into());
     PhaseOutcome { name: "connect".to_owned(), run: "connect", seconds: 0.002, record, ..PhaseOutcome::default() }

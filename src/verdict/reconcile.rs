@@ -142,7 +142,7 @@ fn losses(before: &ServerCounters, after: &ServerCounters) -> Vec<Warning> {
 /// What shows that keyswarm was not alone, if anything does.
 fn other_clients(run: &RunOutcome, before: &ServerCounters, after: &ServerCounters) -> Option<Warning> {
     let received = after.connections_received - before.connections_received;
-    let own: u64 = run.phases.iter().map(|phase| phase.record.connects.admitted + phase.record.connects.refused).sum();
+    let own: u64 = run.phases.iter().map(|phase| phase.record.connects.tried).sum();
     let more = received.saturating_sub(own + run.own_connections);
     let connections = more.max(before.foreign_clients).max(after.foreign_clients);
     let commands = foreign_commands(before, after);
