@@ -79,3 +79,32 @@ fn cleanup_removes_what_was_written_and_nothing_else() {
     Keyswarm::run(&scenario).finish().expect(0);
     assert_eq!(server.cli(&["KEYS", "*"]), "somebody");
 }
+
+#[test]
+fn cleanup_after_reading_alone_removes_nothing() {
+    let server = RedisServer::start(&[]);
+    Keyswarm::run(&scenario("socket", &server).write(64)).finish().expect(0);
+    let keys = server.dbsize();
+    let read = scenario("socket", &server).text("target.cleanup", "unlink").verify(64);
+    Keyswarm::run(&read).finish().expect(0);
+    assert_eq!(server.dbsize(), keys, "this run wrote none of them");
+}
+
+#[test]
+fn two_keyswarms_on_one_server_see_each_other() {
+    for rights in ["+@all", "+@all -client"] {
+        let server = RedisServer::start(&[]);
+        server.cli(&["ACL", "SETUSER", "load", "on", ">pw", "~*", rights.split(' ').next().unwrap_or(rights)]);
+        if let Some(less) = rights.split(' ').nth(1) {
+            server.cli(&["ACL", "SETUSER", "load", less]);
+        }
+        let url = server.url().replace("redis://", "redis://load:pw@");
+        let one = Scenario::new().size(2, 2_000).target(&url).write(64).wait("500ms").verify(64);
+        let other = Scenario::new().size(2, 2_000).set("seed", 9).target(&url).write(64).wait("500ms").verify(64);
+        let running = Keyswarm::run(&one).start();
+        let other = Keyswarm::run(&other).finish();
+        // Which of the two saw the other's connections first depends on the moment; neither may call it invalid.
+        running.finish().expect(0).counts("verify", &[("keys.matched", 4_000)]);
+        other.expect(0).counts("verify", &[("keys.matched", 4_000)]);
+    }
+}
