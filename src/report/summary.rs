@@ -2,6 +2,8 @@
 //!
 //! It is made from the result as it is stored, so that a stored result reads the same later.
 
+mod headline;
+mod machines;
 mod page;
 mod phases;
 mod readings;
@@ -9,11 +11,9 @@ mod readings;
 use std::io::{self, Write};
 use std::path::Path;
 
-use owo_colors::OwoColorize;
-
 use self::page::Page;
-use super::format::{bytes, count, latency, percent, rate};
-use super::result::{Connect, Document, Latency, Phase, Run, Server};
+use super::format::{count, latency, rate};
+use super::result::{Connect, Document, Latency, Phase, Run};
 use super::wording::{fault, plural};
 
 /// How it may look.
@@ -50,7 +50,7 @@ pub fn write_summary(
         spread(&document.runs, &mut page);
     }
     page.gap();
-    machines(document, &mut page);
+    machines::machines(document, &mut page);
     if !document.warnings.is_empty() {
         page.gap();
         for warning in &document.warnings {
@@ -61,88 +61,8 @@ pub fn write_summary(
         page.gap();
         page.items("results", [format!("{}/", path.display()), files.join(" · ")]);
     }
-    write_head(document, look, out)?;
+    headline::write(document, look, out)?;
     page.write(look.colour, out)
-}
-
-/// The first lines: the verdict as a word, and every reason for it.
-fn write_head(document: &Document, look: Look, out: &mut dyn Write) -> io::Result<()> {
-    /// More are in the result; a screen full of them hides the first.
-    const MOST: usize = 8;
-    let word = document.verdict.to_uppercase();
-    let (first, rest) = match document.reasons.split_first() {
-        Some((first, rest)) => (first.clone(), rest),
-        None => (achievement(document), &[][..]),
-    };
-    let indent = word.chars().count() + 2;
-    let (gap, doubt) = match (document.verdict.as_str(), document.server.reconciled) {
-        ("pass", None) => (" ", "(not reconciled with the server)  "),
-        _ => ("  ", ""),
-    };
-    let mut lines = page::wrap(&format!("{doubt}{}: {first}", document.name), look.width.max(60) - indent);
-    for reason in rest.iter().take(MOST - 1) {
-        lines.extend(page::wrap(reason, look.width.max(60) - indent));
-    }
-    if rest.len() >= MOST {
-        lines.push(format!("… and {} more in result.json", rest.len() + 1 - MOST));
-    }
-    let coloured = match document.verdict.as_str() {
-        "pass" => word.green().bold().to_string(),
-        "fail" => word.red().bold().to_string(),
-        _ => word.yellow().bold().to_string(),
-    };
-    let word = if look.colour { coloured } else { word };
-    for (line, number) in lines.iter().zip(0..) {
-        match number {
-            0 => writeln!(out, "{word}{gap}{line}")?,
-            _ => writeln!(out, "{:indent$}{line}", "")?,
-        }
-    }
-    writeln!(out)
-}
-
-/// What passed runs have shown: what each did if all did the same, else what they did together.
-fn achievement(document: &Document) -> String {
-    let texts: Vec<String> = document.runs.iter().map(|run| achieved(&run.phases.iter().collect::<Vec<_>>())).collect();
-    match texts.as_slice() {
-        [only] => only.clone(),
-        [first, rest @ ..] if rest.iter().all(|text| text == first) => format!("{} runs, each: {first}", texts.len()),
-        _ => {
-            let phases: Vec<_> = document.runs.iter().flat_map(|run| &run.phases).collect();
-            format!("{} runs: {}", texts.len(), achieved(&phases))
-        }
-    }
-}
-
-fn achieved(phases: &[&Phase]) -> String {
-    let written = of_each(phases, |phase| phase.keys.acknowledged);
-    let matched = of_each(phases, |phase| phase.keys.matched);
-    let checked: u64 = phases.iter().map(|phase| phase.keys.checked).sum();
-    let mut parts: Vec<String> = times(&written, "written", "writes acknowledged", true).into_iter().collect();
-    if checked > 0 {
-        let read = times(&matched, "read back", "readings right", parts.is_empty());
-        parts.push(read.unwrap_or_else(|| "no key read back".to_owned()));
-        parts.extend((matched.iter().sum::<u64>() == checked).then(|| "every byte right".to_owned()));
-    }
-    if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
-}
-
-fn of_each(phases: &[&Phase], pick: fn(&Phase) -> u64) -> Vec<u64> {
-    phases.iter().map(|phase| pick(phase)).filter(|&keys| keys > 0).collect()
-}
-
-/// "40,000 keys written twice"; where passes differ, their sum is no number of keys, but one of requests.
-fn times(passes: &[u64], done: &str, requests: &str, noun: bool) -> Option<String> {
-    let (first, rest) = passes.split_first()?;
-    if rest.iter().any(|keys| keys != first) {
-        return Some(format!("{} {requests}", count(passes.iter().sum())));
-    }
-    let keys = if noun { plural(*first, "key", "keys") } else { count(*first) };
-    Some(match passes.len() {
-        1 => format!("{keys} {done}"),
-        2 => format!("{keys} {done} twice"),
-        n => format!("{keys} {done} {n} times"),
-    })
 }
 
 fn load(document: &Document, page: &mut Page) {
@@ -275,56 +195,6 @@ fn spread(runs: &[Run], page: &mut Page) {
         page.items(label, [vec![name], rates.to_vec()].concat());
         label = "";
     }
-}
-
-/// The server and keyswarm itself.
-fn machines(document: &Document, page: &mut Page) {
-    let server = &document.server;
-    let mut items: Vec<String> = server_name(server).into_iter().collect();
-    items.extend(server.cpu_percent_max.map(cpu));
-    items.extend(server.memory_bytes_max.map(bytes));
-    for (number, what) in [(server.evicted, "evicted"), (server.rejected_connections, "rejected")] {
-        items.extend(number.filter(|&number| number > 0).map(|number| format!("{} {what}", count(number))));
-    }
-    page.items("server", items);
-    page.items("left", left(server));
-    let loader = &document.generator;
-    let own = loader.cpu_percent_max.map(cpu).into_iter().chain(loader.rss_bytes_max.map(bytes));
-    let host = loader.host_cpu_percent_max.zip(loader.host_cores);
-    let host =
-        host.map(|(busy, cores)| format!("host cpu max {} of {}", percent(busy), plural(cores, "core", "cores")));
-    page.items("loader", own.chain(host));
-}
-
-/// Which server it was, and where; `None` if there was none.
-fn server_name(server: &Server) -> Option<String> {
-    let mut words = vec![server.name.as_deref()?];
-    words.extend(server.version.as_deref());
-    words.extend(["at", &server.address]);
-    let db = if server.db == 0 { String::new() } else { format!(", db {}", server.db) };
-    let spawned = if server.spawned { " (spawned)" } else { "" };
-    Some(format!("{}{db}{spawned}", words.join(" ")))
-}
-
-/// What the runs leave behind on a server of somebody's own.
-fn left(server: &Server) -> Vec<String> {
-    let more = match (server.keys_before, server.keys_after) {
-        (Some(before), Some(after)) if !server.spawned => after.saturating_sub(before),
-        _ => 0,
-    };
-    let stay = more.saturating_sub(server.keys_removed.unwrap_or(0));
-    let mut items = Vec::new();
-    if stay > 0 {
-        items.push(format!("{} in db {}", plural(stay, "key", "keys"), server.db));
-    } else if server.keys_removed.is_some() {
-        items.push(format!("nothing in db {}", server.db));
-    }
-    items.extend(server.keys_removed.map(|keys| format!("clean-up removed {}", plural(keys, "key", "keys"))));
-    items
-}
-
-fn cpu(highest: f64) -> String {
-    format!("cpu max {} of 1 core", percent(highest))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! `host`, `process` and `server` read, `rates` makes shares of cumulative counters, `peaks` keeps what the result needs,
 //! and `sampler` does all of it once per interval. Nothing here ever waits for a server that does not answer.
 
+pub mod crowd;
 pub mod host;
 pub mod peaks;
 pub mod process;

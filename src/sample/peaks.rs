@@ -2,20 +2,12 @@
 
 use std::time::Duration;
 
+use super::crowd::{Crowd, busy};
 use super::server::Reading;
 use super::{Generator, Host, Process, Sample, Server};
 
 /// Above this share of a core, in percent, a single-threaded server has nothing left.
 const SATURATED_PERCENT: f64 = 95.0;
-
-/// A machine that is at least so busy, in percent, has no time left.
-const FULL_PERCENT: f64 = 95.0;
-
-/// Of a full machine's time, keyswarm and a server on it have at least this share, or others are in the way.
-const OWN_SHARE: f64 = 0.6;
-
-/// One full sample may be anything, such as a compiler that came to its end.
-const CROWDED_LEAST: u64 = 2;
 
 /// The peaks of a run. What was never read is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,42 +28,6 @@ pub struct Peaks {
     pub crowd: Crowd,
     /// Memory in use on this machine, in bytes.
     pub host_memory_bytes_max: Option<u64>,
-}
-
-/// What others took of this machine's CPU.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Crowd {
-    /// Samples that could tell.
-    pub samples: u64,
-    /// Those in which the machine was full, and most of it was others.
-    pub crowded: u64,
-    /// In these: the sum of what keyswarm and a server on this machine had of it, as shares.
-    own_shares: f64,
-}
-
-impl Crowd {
-    /// Whether others were in the way more often than not; then the share that was ours meanwhile, in percent.
-    pub fn own_percent(&self) -> Option<u64> {
-        let often = self.crowded >= CROWDED_LEAST && self.crowded * 2 > self.samples;
-        often.then(|| (100.0 * self.own_shares / self.crowded as f64).round() as u64)
-    }
-
-    fn sample(&mut self, host: &Host, own: &Process, server: Option<&Process>) {
-        let (busy, cores) = (busy(host), host.cpu_percent.len() as f64);
-        // What is not told of the server's process was too short a while, as for our own.
-        let (Some(own), false) = (own.cpu_percent, host.cpu_percent.is_empty()) else { return };
-        let share = (own + server.and_then(|server| server.cpu_percent).unwrap_or(0.0)) / busy.max(1.0);
-        self.samples += 1;
-        if busy >= FULL_PERCENT * cores && share < OWN_SHARE {
-            self.crowded += 1;
-            self.own_shares += share;
-        }
-    }
-}
-
-/// All cores together, in percent of one.
-fn busy(host: &Host) -> f64 {
-    host.cpu_percent.iter().map(|&percent| f64::from(percent)).sum()
 }
 
 /// Peaks of this process.
@@ -353,27 +309,6 @@ mod tests {
         let server = peaks.server.expect("it answered");
         assert_eq!((server.saturated.as_secs(), server.observed.as_secs()), (3, 4));
         assert_eq!(server.cpu_percent_max, Some(99.0));
-    }
-
-    #[test]
-    fn others_are_in_the_way_only_on_a_full_machine_and_more_often_than_not() {
-        let crowd = |samples: &[(f32, f64, f64)]| {
-            let mut keeper = PeakKeeper::default();
-            for &(cores, own, server) in samples {
-                let mut sample = sample(1, None);
-                sample.host.cpu_percent = vec![cores; 2];
-                sample.generator.process.cpu_percent = Some(own);
-                sample.server_process = Some(Process { cpu_percent: Some(server), ..Process::default() });
-                keeper.sample(&sample);
-            }
-            keeper.finish()
-        };
-        let starved = (99.0, 30.0, 40.0);
-        let peaks = crowd(&[starved, starved, (20.0, 10.0, 20.0)]);
-        assert_eq!((peaks.host_cpu_percent_max, peaks.host_cores), (Some(99.0), Some(2)));
-        assert_eq!(peaks.crowd.own_percent(), Some(35));
-        assert_eq!(crowd(&[starved, starved, (99.0, 90.0, 100.0), (50.0, 1.0, 1.0)]).crowd.own_percent(), None);
-        assert_eq!(crowd(&[starved]).crowd.own_percent(), None, "once is nothing");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
+use super::crowd::Crowd;
 use super::host::HostProbe;
-use super::peaks::{Crowd, PeakKeeper, Peaks};
+use super::peaks::{PeakKeeper, Peaks};
 use super::process::{ProcessProbe, ThreadProbe};
 use super::rates::Rates;
 use super::server::{Ask, Reading};

@@ -102,7 +102,8 @@ fn a_missing_program_says_what_to_install() {
         let scenario = small().set("target.spawn", format!("{{ program = {program:?} }}")).write(1);
         // A machine without any server.
         let outcome = Keyswarm::run(&scenario).env("PATH", "/nowhere").finish().expect(3);
-        assert!(outcome.stderr.contains(&format!("`{program}`")) && outcome.stderr.contains(advice), "{outcome}");
+        assert!(outcome.stdout.contains(&format!("`{program}`")) && outcome.stdout.contains(advice), "{outcome}");
+        assert_eq!(outcome.stderr, "", "it is said once\n{outcome}");
     }
 }
 
