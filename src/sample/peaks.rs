@@ -169,7 +169,9 @@ impl PeakKeeper {
         }
         if !host.cpu_percent.is_empty() {
             let cores = host.cpu_percent.len();
-            raise(&mut self.peaks.host_cpu_percent_max, Some(busy(host) / cores as f64));
+            // No machine is idle that runs this; a reading within 200 ms of the one before shows nothing yet.
+            let busy = Some(busy(host) / cores as f64).filter(|&percent| percent > 0.0);
+            raise(&mut self.peaks.host_cpu_percent_max, busy);
             self.peaks.host_cores = Some(cores as u64);
         }
     }

@@ -136,7 +136,7 @@ fn difference(expected: &str, got: &str) -> String {
     let (wanted, found) = (Kept::of(expected), Kept::of(got));
     let seen_to_differ = found.piece != wanted.piece || found.whole || wanted.whole;
     let lengths = match (wanted.bytes, found.bytes) {
-        (Some(wanted), Some(found)) if wanted == found => format!("{} bytes, as expected", count(found)),
+        (Some(wanted), Some(found)) if wanted == found => format!("as long ({} bytes)", count(found)),
         (Some(wanted), Some(found)) => format!("{} bytes instead of {}", count(found), count(wanted)),
         _ => "other bytes".to_owned(),
     };
@@ -157,9 +157,9 @@ mod tests {
         let long = |bytes: usize, last: &str| note(format!("{}{last}", "x".repeat(bytes)).as_bytes());
         let table = [
             (long(150, ""), long(150, "!"), "151 bytes instead of 150, differs from byte 150"),
-            (long(150, "a"), long(150, "b"), "151 bytes, as expected, differs from byte 150"),
+            (long(150, "a"), long(150, "b"), "as long (151 bytes), differs from byte 150"),
             (long(1000, ""), long(1000, "!"), "same as expected for the first 200 bytes; 1,001 bytes instead of 1,000"),
-            (long(1000, "a"), long(1000, "b"), "same as expected for the first 200 bytes; 1,001 bytes, as expected"),
+            (long(1000, "a"), long(1000, "b"), "same as expected for the first 200 bytes; as long (1,001 bytes)"),
             (long(1000, ""), long(180, "!"), "181 bytes instead of 1,000, differs from byte 180"),
             (
                 long(100, ""),
