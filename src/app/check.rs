@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::{Exit, complain};
+use super::{Exit, colour_wanted, complain};
 use crate::cli::ScenarioArgs;
 use crate::plan::predict::{Room, files_suffice, predict};
 use crate::plan::{self, Plan};
@@ -34,7 +34,7 @@ pub fn load(args: &ScenarioArgs) -> Result<Plan, Exit> {
     let ScenarioArgs { scenario, target, set, seed } = args;
     let overrides = Overrides { target: target.clone(), seed: *seed, set: set.clone() };
     plan::load(scenario, &overrides, &plan::Surroundings::of_this_process()).map_err(|faults| {
-        let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colour = colour_wanted(io::stderr().is_terminal());
         complain(&faults.render(colour, terminal_width()));
         Exit::Usage
     })

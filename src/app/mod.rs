@@ -1,6 +1,7 @@
 //! One file per command, wiring the rooms; and the exit code, chosen in one place.
 
 mod check;
+mod conclude;
 mod counters;
 mod passes;
 mod run;
@@ -70,4 +71,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> Exit {
 fn complain(what: &str) {
     // If stderr is gone, the exit code still tells.
     let _ = writeln!(io::stderr(), "{}", what.trim_end());
+}
+
+/// Whether colours are wanted on a stream: on a terminal that knows them, unless `NO_COLOR` is set.
+fn colour_wanted(is_terminal: bool) -> bool {
+    let unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    is_terminal && unset("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

@@ -1,27 +1,25 @@
 //! `keyswarm run`: from the command line to a verdict. Whatever breaks on the way, what was measured is written.
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
+use super::conclude::{Measured, conclude, explain, noticed};
 use super::session::{Ran, Session};
 use super::signals::Signals;
 use super::watch::{Watch, Watched};
 use super::{Exit, check, complain, counters};
 use crate::cli::RunArgs;
-use crate::client::{FleetError, Stop};
+use crate::client::Stop;
 use crate::plan::predict::{Room, files_suffice, predict};
 use crate::plan::{self, Flush, Plan};
 use crate::report::progress::{Mode, Title};
-use crate::report::result::Document;
-use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder, format};
-use crate::sample::warning as sample;
-use crate::target::{self, Target, TargetError};
-use crate::verdict::{self, Environment, Generator, Impossible, Outcome, ServerSide, Unread, Verdict, Warning};
+use crate::report::{FolderError, JsonOutput, ResultFolder};
+use crate::target::{self, Target};
+use crate::verdict::{Environment, Generator, Outcome, ServerSide, Unread, Warning};
 use crate::wire::dial::address;
-use crate::wire::fault::{Broken, Kind, Stage};
 
 /// Flushing may take the server so long: it frees a million keys in about half a second.
 const FLUSH_WITHIN: Duration = Duration::from_secs(300);
@@ -78,30 +76,11 @@ fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
     args.json.as_ref().map(|place| JsonOutput::open(place)).transpose().map_err(|error| explain(&error))
 }
 
-/// An error with its cause and its mend.
-fn explain(error: &FolderError) -> String {
-    let mut text = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
-        text.push_str(&format!(": {source}"));
-    }
-    if let Some(help) = miette::Diagnostic::help(error) {
-        text.push_str(&format!("\n  help: {help}"));
-    }
-    text
-}
-
 struct Command {
     args: RunArgs,
     plan: Plan,
     stop: Stop,
     started: SystemTime,
-}
-
-/// What was measured, before it is judged.
-struct Measured {
-    outcome: Outcome,
-    /// A bug that cut the run short.
-    bug: Option<FleetError>,
 }
 
 impl Command {
@@ -130,7 +109,7 @@ impl Command {
                 complain(&error.to_string());
                 return Exit::Usage;
             }
-            Some(Err(error)) => return self.without_target(Some(self.unreachable(&error)), json),
+            Some(Err(error)) => return self.without_target(Some(error.with_hint()), json),
             None => return self.without_target(None, json),
         };
         if let Err(guarded) = self.guard(&target) {
@@ -147,7 +126,7 @@ impl Command {
         let mut measured = self.measure(&target, &folder).await;
         // A spawned server that ended by itself says why in its log.
         measured.outcome.notes.extend(target.stop().await.map(Warning::Note));
-        self.conclude(measured, &folder, json)
+        conclude(&self.plan, measured, &folder, json)
     }
 
     /// Nothing is flushed or overwritten that could be somebody's, unless the user says so.
@@ -179,7 +158,7 @@ impl Command {
             target.local_pid(),
             self.plan.sample_interval,
             &folder.file("timeline.jsonl"),
-            self.title(target),
+            Title::of(&self.plan, target.describe()),
             self.progress_mode(),
         );
         let watch = match watch {
@@ -257,49 +236,12 @@ impl Command {
         }
     }
 
-    fn title(&self, target: &Target) -> Title {
-        let Plan { name, clients, dataset, phases, .. } = &self.plan;
-        let pipeline =
-            phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |pipeline| match pipeline {
-                plan::Pipeline::Window(window) => format!(", pipeline {window}"),
-                plan::Pipeline::All => ", all at once".to_owned(),
-            });
-        let load = format!(
-            "{} × {} keys  {} ×{}{pipeline}",
-            clients.count,
-            format::count(dataset.keys()),
-            clients.driver.name(),
-            clients.connections
-        );
-        Title { scenario: name.clone(), load, target: target.describe() }
-    }
-
     fn progress_mode(&self) -> Mode {
         if self.args.no_progress && !self.args.quiet {
             Mode::Lines(Box::new(io::stderr()))
         } else {
             Mode::detect(self.args.quiet)
         }
-    }
-
-    /// Why there is no server to load, and what may help.
-    fn unreachable(&self, error: &TargetError) -> String {
-        let hint = match error {
-            TargetError::Unreachable(Broken { fault, text }) => match (fault.kind, fault.stage) {
-                (Kind::NoAuth | Kind::WrongPass, _) => {
-                    "; the server wants a password: redis://:PASSWORD@host or redis://USER:PASSWORD@host"
-                }
-                // Whoever shows a certificate, or an alert, speaks it.
-                (_, Stage::Tls) if !text.contains("certificate") && !text.contains("alert") => {
-                    "; does the port speak TLS?"
-                }
-                _ => "",
-            },
-            _ => "",
-        };
-        let what = error.to_string();
-        // A server ends its own words with a full stop; here a hint may follow.
-        if hint.is_empty() { what } else { format!("{}{hint}", what.trim_end_matches('.')) }
     }
 
     /// There was no server to load: still a result, since `--json` promises one.
@@ -309,71 +251,11 @@ impl Command {
         outcome.unreachable = why;
         let measured = Measured { outcome, bug: None };
         match self.folder() {
-            Ok(folder) => self.conclude(measured, &folder, json),
+            Ok(folder) => conclude(&self.plan, measured, &folder, json),
             Err(error) => {
                 complain(&explain(&error));
                 Exit::Usage
             }
         }
     }
-
-    /// Judges, writes and shows what was measured, and chooses the exit code.
-    fn conclude(&self, measured: Measured, folder: &ResultFolder, json: Option<JsonOutput>) -> Exit {
-        let Measured { outcome, bug } = measured;
-        let judgement = verdict::judge(&self.plan, &outcome);
-        let document = report::document(&self.plan, &outcome, &judgement);
-        let mut written = folder.write_result(&document);
-        let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
-        if let Some(json) = json {
-            written = written.and(json.write(&document, &mut io::stdout().lock()));
-        }
-        if !on_stdout {
-            show(&document, folder);
-        }
-        if let Err(error) = &written {
-            complain(&explain(error));
-        }
-        // The summary begins with it, so that who sees both would see it twice.
-        let seen = !on_stdout && io::stdout().is_terminal() && io::stderr().is_terminal();
-        if let Some(why) = outcome.unreachable.as_ref().filter(|_| !seen) {
-            complain(why);
-        }
-        if let Some(bug) = bug {
-            complain(&format!("a bug in keyswarm: {bug}"));
-            return Exit::Bug;
-        }
-        match judgement.verdict {
-            Verdict::Interrupted => Exit::Interrupted,
-            // Whoever keeps only the exit code must not believe that there is a result.
-            Verdict::Pass | Verdict::Fail if written.is_err() => Exit::Invalid,
-            Verdict::Fail if judgement.nobody_admitted => Exit::Unreachable,
-            Verdict::Fail => Exit::Fail,
-            Verdict::Invalid => Exit::Invalid,
-            Verdict::Pass => Exit::Pass,
-        }
-    }
-}
-
-/// What the sampler noticed, unless it is known anyway: a server that is gone does not answer.
-fn noticed(warning: sample::Warning, gone: bool) -> Option<Warning> {
-    match warning {
-        sample::Warning::Unreachable { .. } if gone => None,
-        sample::Warning::Restarted { at } => Some(Warning::Restarted(at)),
-        sample::Warning::InfoRefused { why } => {
-            Some(Warning::NotReconciled(Impossible::Unreadable(Unread::Refused(why.text))))
-        }
-        other => Some(Warning::Note(other.to_string())),
-    }
-}
-
-/// Prints the summary.
-fn show(document: &Document, folder: &ResultFolder) {
-    let stdout = io::stdout();
-    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let look = Look { width: check::terminal_width(), colour };
-    let files = folder.files();
-    // A reader that has seen enough may close the pipe; the result is in the folder.
-    let mut stdout = stdout.lock();
-    let _ =
-        report::write_summary(document, Some((folder.path(), &files)), look, &mut stdout).and_then(|()| stdout.flush());
 }

@@ -17,7 +17,7 @@ pub use store::{Guarded, flush, may_flush, may_write, probe, unlink};
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
 use crate::wire::control::Control;
 use crate::wire::dial::{Dialed, Dialer, address};
-use crate::wire::fault::{Broken, Kind};
+use crate::wire::fault::{Broken, Kind, Stage};
 use crate::wire::tls::TlsSetup;
 
 /// A server that answers, and the connection that watches it. Dropping it stops a server that keyswarm spawned.
@@ -52,6 +52,26 @@ impl TargetError {
     /// Whether the scenario is to blame (exit code 2), not the server (exit code 3).
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Tls(_) | Self::Spawn(SpawnError::Tls(_)))
+    }
+
+    /// The error, and what may help.
+    pub fn with_hint(&self) -> String {
+        let hint = match self {
+            Self::Unreachable(Broken { fault, text }) => match (fault.kind, fault.stage) {
+                (Kind::NoAuth | Kind::WrongPass, _) => {
+                    "; the server wants a password: redis://:PASSWORD@host or redis://USER:PASSWORD@host"
+                }
+                // Whoever shows a certificate, or an alert, speaks it.
+                (_, Stage::Tls) if !text.contains("certificate") && !text.contains("alert") => {
+                    "; does the port speak TLS?"
+                }
+                _ => "",
+            },
+            _ => "",
+        };
+        let what = self.to_string();
+        // A server ends its own words with a full stop; here a hint may follow.
+        if hint.is_empty() { what } else { format!("{}{hint}", what.trim_end_matches('.')) }
     }
 }
 

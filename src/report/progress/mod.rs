@@ -16,7 +16,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::format::count;
 use crate::client::progress::Snapshot;
+use crate::plan::{Pipeline, Plan};
 use crate::sample::Sample;
 use bars::Bars;
 use plain::Lines;
@@ -62,6 +64,22 @@ pub struct Title {
     pub load: String,
     /// The server, e.g. `redis 7.0.15 127.0.0.1:40211 (spawned, core 0)`; never with a password.
     pub target: String,
+}
+
+impl Title {
+    /// The title of a run of `plan` against `target`, described for people.
+    pub fn of(plan: &Plan, target: String) -> Self {
+        let Plan { name, clients, dataset, phases, .. } = plan;
+        let pipeline =
+            phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |depth| match depth {
+                Pipeline::Window(window) => format!(", pipeline {window}"),
+                Pipeline::All => ", all at once".to_owned(),
+            });
+        let keys = count(dataset.keys());
+        let (driver, connections) = (clients.driver.name(), clients.connections);
+        let load = format!("{} × {keys} keys  {driver} ×{connections}{pipeline}", clients.count);
+        Self { scenario: name.clone(), load, target }
+    }
 }
 
 /// How progress is shown.
