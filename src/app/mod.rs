@@ -4,6 +4,7 @@ mod check;
 mod conclude;
 mod counters;
 mod passes;
+mod repeat;
 mod run;
 mod session;
 mod signals;

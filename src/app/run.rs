@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use super::conclude::{Measured, conclude, explain, noticed};
-use super::session::{Ran, Session};
+use super::repeat::Ran;
+use super::session::Session;
 use super::signals::Signals;
 use super::watch::{Watch, Watched};
 use super::{Exit, check, complain, counters};

@@ -1,33 +1,14 @@
-//! One run of the scenario on a prepared target: look at the store, admit the clients, go through the phases, count again.
+//! What all repeats of a run share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::mpsc;
-
-use super::counters;
-use super::passes::Phases;
 use super::watch::Watch;
-use crate::client::{Fleet, FleetError, Stop};
-use crate::dataset::{Dataset, Version};
-use crate::driver::Connector;
-use crate::plan::{Cleanup, Plan, Run};
-use crate::record::Base;
-use crate::target::{self, Target};
-use crate::verdict::{RunOutcome, Warning};
+use crate::client::Stop;
+use crate::dataset::Dataset;
+use crate::plan::Plan;
+use crate::target::Target;
 
-/// The server's counters are waited for so long: after a hard load it may be slow to answer.
-const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
-/// ... and so long once somebody wants to go home.
-const COUNTERS_AFTER_STOP: Duration = Duration::from_secs(1);
-
-/// One batch of a clean-up, and all of it.
-const UNLINK_WITHIN: Duration = Duration::from_secs(10);
-const CLEAN_UP_WITHIN: Duration = Duration::from_secs(600);
-/// ... once somebody wants to go home.
-const CLEAN_UP_AFTER_STOP: Duration = Duration::from_secs(2);
-
-/// What runs share.
+/// A plan on its way to be carried out on a prepared target.
 pub struct Session<'a> {
     /// What to do.
     pub plan: &'a Plan,
@@ -39,108 +20,4 @@ pub struct Session<'a> {
     pub stop: Stop,
     /// Everything that watches.
     pub watch: &'a Watch,
-}
-
-/// What a run came to. If a bug cut it short, what was measured before is still there.
-pub struct Ran {
-    /// What was measured.
-    pub outcome: RunOutcome,
-    /// What was noticed on the way.
-    pub notes: Vec<Warning>,
-    /// Keys that the clean-up removed, if there was one.
-    pub removed: Option<u64>,
-    /// Why it was cut short, if it was.
-    pub broken: Option<FleetError>,
-}
-
-impl Session<'_> {
-    /// Runs the scenario once, as repeat `repeat` (from 1).
-    pub async fn run(&self, repeat: u32) -> Ran {
-        let mut notes = Vec::new();
-        let base = self.base(&mut notes).await;
-        let db = self.target.endpoint.db;
-        let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
-        match counters::read(&self.target.control, db, 1, COUNTERS_WITHIN).await {
-            Ok(counters) => outcome.server_before = Some(counters),
-            Err(why) => outcome.unread = why,
-        }
-        let own_before = self.target.control.connections_opened();
-        let loaded = self.load(base, &mut outcome, &mut notes).await;
-        let own = 1 + self.plan.clients.connections_in_all();
-        let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
-        match counters::read(&self.target.control, db, own, limit).await {
-            Ok(counters) => outcome.server_after = Some(counters),
-            Err(why) => outcome.unread = why,
-        }
-        outcome.own_connections = self.target.control.connections_opened() - own_before;
-        let (removed, broken) = match loaded {
-            Ok(fleet) => (self.clean_up(&fleet, &mut notes).await, None),
-            Err(error) => (None, Some(error)),
-        };
-        Ran { outcome, notes, removed, broken }
-    }
-
-    /// Removes what this run wrote, and nothing else: what the ledgers show as acknowledged or unknown. Returns how many
-    /// keys were removed, if that was asked for and came to its end.
-    async fn clean_up(&self, fleet: &Fleet, notes: &mut Vec<Warning>) -> Option<u64> {
-        if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() {
-            return None;
-        }
-        let limit = if self.stop.is_asked() { CLEAN_UP_AFTER_STOP } else { CLEAN_UP_WITHIN };
-        let (sender, written) = mpsc::channel(1);
-        let unlink = async {
-            let (told, removed) = tokio::join!(
-                fleet.written(sender),
-                target::unlink(&self.target.control, &self.dataset, written, UNLINK_WITHIN)
-            );
-            told.map_err(|error| error.to_string())?;
-            removed.map_err(|error| error.to_string())
-        };
-        let why = match tokio::time::timeout(limit, unlink).await {
-            Ok(Ok(keys)) => return Some(keys),
-            Ok(Err(why)) => why,
-            Err(_) => format!("not done within {} s", limit.as_secs()),
-        };
-        notes.push(Warning::Note(format!("clean-up was cut short, and keys of this run are left: {why}")));
-        None
-    }
-
-    async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<Fleet, FleetError> {
-        let Plan { clients, timeouts, .. } = self.plan;
-        let Target { dialer, endpoint, .. } = self.target;
-        let dataset = Arc::clone(&self.dataset);
-        let connector = Connector::new(clients.driver, dialer.clone(), endpoint.clone(), *timeouts, dataset);
-        let fleet = Fleet::launch(clients, *timeouts, &connector, base, self.watch.snapshots(), &self.stop).await?;
-        self.watch.threads(fleet.thread_ids());
-        let version = match base {
-            Base::Empty => 0,
-            Base::Existing(version) => version,
-        };
-        Phases::new(self, &fleet, version).run(outcome, notes).await?;
-        Ok(fleet)
-    }
-
-    /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
-    async fn base(&self, notes: &mut Vec<Warning>) -> Base {
-        let control = &self.target.control;
-        let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
-        match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
-            Ok(probe) => {
-                if !writes && probe.common().is_none() && probe.existing > 0 {
-                    let versions: Vec<String> = probe.versions.iter().map(Version::to_string).collect();
-                    notes.push(Warning::Note(format!(
-                        "the keys of an earlier run are there in several versions ({}); the newest is expected",
-                        versions.join(", ")
-                    )));
-                }
-                probe.base().map_or(Base::Empty, Base::Existing)
-            }
-            Err(broken) => {
-                notes.push(Warning::Note(format!(
-                    "could not look for keys of an earlier run ({broken}); the run assumes that there are none"
-                )));
-                Base::Empty
-            }
-        }
-    }
 }
