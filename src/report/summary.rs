@@ -99,13 +99,13 @@ fn run(run: &Run, document: &Document, page: &mut Page) {
         page.gap();
     }
     readings::keys(run, page);
-    requests(run, page);
+    requests(run, document.server.keys_after.filter(|_| document.runs.len() == 1), page);
     connect(run, document, page);
     errors(run, page);
     readings::wrong(run, page);
 }
 
-fn requests(run: &Run, page: &mut Page) {
+fn requests(run: &Run, keys_after: Option<u64>, page: &mut Page) {
     let sum = |pick: fn(&Phase) -> u64| run.phases.iter().map(pick).sum::<u64>();
     let scheduled = sum(|phase| phase.requests.scheduled);
     if scheduled == 0 {
@@ -122,7 +122,8 @@ fn requests(run: &Run, page: &mut Page) {
     }
     parts.push(format!("{} unsent", count(sum(|phase| phase.requests.unsent))));
     let balance = format!("{} = {}", count(scheduled), parts.join(" + "));
-    let counted = run.server_calls.map(|calls| format!("server counted {}: ", count(calls))).unwrap_or_default();
+    let held = keys_after.map(|keys| format!(" and holds {} keys", count(keys))).unwrap_or_default();
+    let counted = run.server_calls.map(|calls| format!("server counted {}{held}: ", count(calls))).unwrap_or_default();
     let agreed = match run.reconciled {
         Some(true) => "reconciled",
         Some(false) => "NOT RECONCILED",

@@ -49,7 +49,7 @@ fn a_pass() {
                 verify: 1,000 of 1,000 matched
                 0 lost   0 stale   0 foreign   0 corrupt
       requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent
-                server counted 2,000: reconciled
+                server counted 2,000 and holds 1,000 keys: reconciled
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
@@ -75,7 +75,7 @@ fn a_wide_terminal_has_all_columns() {
 
       keys      write: 1,000 of 1,000 acknowledged
                 verify: 1,000 of 1,000 matched   0 lost   0 stale   0 foreign   0 corrupt
-      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent   server counted 2,000: reconciled
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent   server counted 2,000 and holds 1,000 keys: reconciled
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
       server    redis 7.0.15 at 127.0.0.1:6379   cpu max 100 % of 1 core   1.0 GiB
@@ -129,7 +129,7 @@ fn timeouts_loss_and_foreign_values() {
                 7 lost   0 stale   1 foreign   1 corrupt
                 6 absent (never acknowledged)
       requests  2,000 = 1,990 ok + 0 failed + 10 timed out + 0 unsent
-                server counted 2,000: reconciled
+                server counted 2,000 and holds 987 keys: reconciled
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
       wrong     foreign: 046b0e4e-9292-40b6-af6b-fa892d6408fe of client 2
