@@ -50,19 +50,16 @@ pub fn load(path: &Path, overrides: &Overrides, surroundings: &Surroundings<'_>)
     };
     let (mut resolved, mut faults) = judged(&draft);
     let mut idle = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
     for assignment in set {
-        let span = draft.set(assignment);
-        let path = assignment.split('=').next().unwrap_or_default().trim();
+        let (span, again) = draft.set(assignment);
         let (next, next_faults) = judged(&draft);
-        if seen.contains(&path) {
+        if again {
             idle.push((span, "set twice; leave one of the two away"));
         } else if let (Some(before), Some(after)) = (&resolved, &next)
             && before.alike(after)
         {
             idle.push((span, "changes nothing: by the file or by default it is so already; leave it away"));
         }
-        seen.push(path);
         (resolved, faults) = (next, next_faults);
     }
     for (span, what) in idle {

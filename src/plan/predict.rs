@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Phase, Plan, Run, Server, Transport};
 use crate::dataset::{Dataset, Place, ValuePattern};
-use crate::scenario::units::{number_shown, size_shown};
+use crate::scenario::units::{counted, number_shown, size_shown};
 
 /// Connections of keyswarm's own: the one that prepares, watches and cleans up.
 const OWN_CONNECTIONS: u64 = 1;
@@ -72,7 +72,7 @@ pub struct Prediction {
     pub room: Room,
     /// The longest time until the last client is connected or given up: stagger, connect and setup.
     pub longest_connect: Duration,
-    /// What will not work, or not tell what one wants to know, with the numbers.
+    /// What will not work, with the numbers. What the plan's advice and the dataset's blind spot say is not repeated.
     pub warnings: Vec<String>,
 }
 
@@ -105,10 +105,12 @@ pub fn files_suffice(plan: &Plan, files: u64) -> Result<(), String> {
     if needed <= files {
         return Ok(());
     }
+    let connections = plan.clients.connections_in_all();
     Err(format!(
-        "{} connections need {} file descriptors, and this process may have {}\n  \
+        "{} need{} {} file descriptors, and this process may have {}\n  \
          help: raise the hard limit (`ulimit -Hn`), or lower clients.count or clients.connections",
-        number_shown(plan.clients.connections_in_all()),
+        counted(connections, "connection"),
+        if connections == 1 { "s" } else { "" },
         number_shown(needed),
         number_shown(files)
     ))
@@ -148,8 +150,9 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
             && *server_bytes > maxmemory
         {
             warnings.push(format!(
-                "{} keys need about {} on the server, but its maxmemory is {}: writes will be refused or keys evicted",
-                number_shown(*keys),
+                "{} need{} about {} on the server, but its maxmemory is {}: writes will be refused or keys evicted",
+                counted(*keys, "key"),
+                if *keys == 1 { "s" } else { "" },
                 size_shown(*server_bytes),
                 size_shown(maxmemory)
             ));
@@ -179,7 +182,6 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
             number_shown(ports)
         ));
     }
-    warnings.extend(plan.dataset.blind_spot().map(str::to_owned));
 }
 
 /// Whether the server is reached over TCP, where each connection takes an ephemeral port.
@@ -286,32 +288,4 @@ fn allocated(bytes: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn available_memory_is_read_in_bytes() {
-        let text = "MemTotal:        8000000 kB\nMemFree:   1 kB\nMemAvailable:    5000000 kB\n";
-        assert_eq!(available(text), Some(5_120_000_000));
-        for text in ["", "MemAvailable:", "MemAvailable: many kB", "MemAvailable: 99999999999999999999 kB"] {
-            assert_eq!(available(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn memory_per_key_is_what_was_measured_on_redis_7() {
-        for (key, value, bytes) in [
-            (36, 36, 144),
-            (36, 44, 144),
-            (36, 45, 160),
-            (36, 256, 416),
-            (36, 1000, 1120),
-            (36, 10_000, 10_336),
-            (36, 31_000, 32_864),
-            (36, 100_000, 114_784),
-            (10, 12, 80),
-        ] {
-            assert_eq!(key_memory(key, value, false), bytes, "{key} → {value}");
-        }
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ use self::cores::Wish;
 use self::judge::Judge;
 use super::{Between, Clients, DriverKind, Plan, Server, TargetPlan, Timeouts};
 use crate::dataset::Dataset;
+use crate::scenario::units::counted;
 use crate::scenario::{self, Faults, Key, Sample, Scenario, Text};
 
 /// The most runs of one scenario.
@@ -151,7 +152,10 @@ fn clients(clients: &scenario::Clients, allowed: &[usize], judge: &mut Judge<'_>
     if let Some(span) = threads.span()
         && u64::from(resolved.threads) > connections
     {
-        judge.fault(span, format!("with {connections} connections in all, further threads would have nothing to do"));
+        judge.fault(
+            span,
+            format!("with {} in all, further threads would have nothing to do", counted(connections, "connection")),
+        );
     }
     let wish = cores::wish(cpus, allowed, judge);
     if let (Wish::These(cores), Some(span)) = (&wish, cpus.span())

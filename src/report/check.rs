@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{Cleanup, Clients, Flush, LimitSet, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn};
-use crate::scenario::units::{duration_shown, lines, number_shown, size_shown, size_text};
+use crate::scenario::units::{counted, duration_shown, lines, number_shown, size_shown, size_text};
 
 /// Columns in all, and of the labels on the left.
 const WIDTH: usize = 80;
@@ -30,7 +30,8 @@ pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Wri
         row(out, "repeat", &format!("{} runs, the database emptied between them", plan.repeat))?;
     }
     plan.advice.iter().try_for_each(|advice| row(out, "note", advice))?;
-    prediction.warnings.iter().try_for_each(|warning| row(out, "warning", warning))
+    let warnings = prediction.warnings.iter().map(String::as_str).chain(plan.dataset.blind_spot());
+    warnings.into_iter().try_for_each(|warning| row(out, "warning", warning))
 }
 
 /// A label and a text that goes on below itself.
@@ -80,11 +81,6 @@ fn on_cores(cores: Option<&[usize]>) -> String {
             format!(", cores {}", cores.iter().map(usize::to_string).collect::<Vec<_>>().join(" "))
         }
     }
-}
-
-/// `1 thread`, `2 threads`
-fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", number_shown(number), if number == 1 { "" } else { "s" })
 }
 
 fn clients(clients: &Clients) -> String {

@@ -31,6 +31,8 @@ fn syntax<'m>(raw: &str, at: Option<Range<usize>>, message: &'m str) -> &'m str 
     let rest = after.lines().next().unwrap_or_default().trim_start();
     if before.trim_end_matches([' ', '\t']).ends_with('=') && (rest.is_empty() || rest.starts_with('#')) {
         "a value is missing after the `=`"
+    } else if message.contains("integer number overflowed") {
+        "a number is at most 9,223,372,036,854,775,807"
     } else {
         message.strip_suffix(", expected literal string").unwrap_or(message)
     }
@@ -113,24 +115,19 @@ impl<'e> Draft<'e> {
         let text = format!("--seed {seed}");
         let source = self.faults.sources().flag(&text);
         let (at, span) = (Span::new(source, 0..6), Span::new(source, 7..text.len()));
-        let content = match i64::try_from(seed) {
-            Ok(seed) => Content::Integer(seed),
-            Err(_) => {
-                self.faults.at(span, format!("a seed is at most {}", i64::MAX));
-                Content::Faulty
-            }
-        };
+        let content = Content::Integer(seed.into());
         self.root.set(Entry { name: "seed".into(), at, node: Node { content, span, typed: None } });
     }
 
-    /// Lays one `--set path=value` over the file and returns its place.
-    pub fn set(&mut self, assignment: &str) -> Span {
+    /// Lays one `--set path=value` over the file. Returns its place, and whether it took the place of another flag.
+    pub fn set(&mut self, assignment: &str) -> (Span, bool) {
         const FLAG: &str = "--set ";
         let source = self.faults.sources().flag(&format!("{FLAG}{assignment}"));
-        if let Err((span, what)) = set::set(&mut self.root, assignment, source, FLAG.len()) {
+        let again = set::set(&mut self.root, assignment, source, FLAG.len()).unwrap_or_else(|(span, what)| {
             self.faults.at(span, what);
-        }
-        Span::new(source, FLAG.len()..FLAG.len() + assignment.len())
+            false
+        });
+        (Span::new(source, FLAG.len()..FLAG.len() + assignment.len()), again)
     }
 
     /// The scenario as it stands, and everything that is wrong with it so far.

@@ -71,7 +71,7 @@ impl<'t, 'f> Section<'t, 'f> {
     }
 
     /// Asks for an integer.
-    pub fn integer(&mut self, name: &'static str) -> Key<i64> {
+    pub fn integer(&mut self, name: &'static str) -> Key<i128> {
         self.key(name, integer)
     }
 
@@ -136,15 +136,14 @@ pub fn text(node: &Node) -> Result<Text, Trouble> {
 }
 
 /// Reads an integer.
-pub fn integer(node: &Node) -> Result<i64, Trouble> {
+pub fn integer(node: &Node) -> Result<i128, Trouble> {
     match &node.content {
         Content::Integer(number) => Ok(*number),
-        Content::Text(text) if !text.from_environment && text.value.replace('_', "").parse::<i64>().is_ok() => {
-            Err((node.span, "an integer is wanted here; leave the quotes away".into()))
-        }
         // A variable can only stand in a string.
-        Content::Text(text) if text.from_environment => {
-            text.value.trim().parse().map_err(|_| (node.span, "its value in the environment is no integer".to_owned()))
+        Content::Text(text) if text.from_environment => units::parse_integer(text.value.trim())
+            .ok_or_else(|| (node.span, "its value in the environment is no integer".to_owned())),
+        Content::Text(text) if units::parse_integer(&text.value).is_some() => {
+            Err((node.span, "an integer is wanted here; leave the quotes away".into()))
         }
         _ => Err(wrong(node, "an integer")),
     }

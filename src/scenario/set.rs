@@ -5,17 +5,19 @@ use toml_edit::{Document, Item, TableLike};
 use super::section::Trouble;
 use super::source::Span;
 use super::tree::{Content, Entry, Node, Planter, Table};
+use super::units::parse_integer;
 use super::words::{listed, nearest};
 use super::written::{Text, phase_names};
 
 /// One name of a path, and where it stands.
 type Step = (String, Span);
 
-/// Sets in `root` what `assignment` says; it stands in the text `source` from byte `shift` on.
+/// Sets in `root` what `assignment` says; it stands in the text `source` from byte `shift` on. Returns whether something
+/// that an earlier flag had set is lost by that.
 ///
 /// # Errors
 /// It is no assignment, or its path leads nowhere.
-pub fn set(root: &mut Table, assignment: &str, source: usize, shift: usize) -> Result<(), Trouble> {
+pub fn set(root: &mut Table, assignment: &str, source: usize, shift: usize) -> Result<bool, Trouble> {
     let whole = Span::new(source, shift..shift + assignment.len());
     let Some(equals) = assignment.find('=') else {
         return Err((whole, "no `=`; write `--set path=value`, such as `--set clients.count=4`".into()));
@@ -44,7 +46,7 @@ fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
     }
 }
 
-/// What stands after the `=`: a TOML value, or else a plain string.
+/// What stands after the `=`: a TOML value, a number that is too large for TOML, or else a plain string.
 fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
     let typed = &assignment[equals + 1..];
     let begins = shift + equals + 1;
@@ -54,21 +56,24 @@ fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
         && let Some(node) =
             (Planter { raw: &raw, source, shift: begins - 2 }).item(item, Span::new(source, begins..begins))
     {
-        return node;
+        let bare = !matches!(node.content, Content::Text(_) | Content::Array(_) | Content::Table(_));
+        let typed = item.span().filter(|_| bare).and_then(|range| raw.get(range)).map(str::to_owned);
+        return Node { typed, ..node };
     }
-    Node {
-        content: Content::Text(Text::new(typed.to_owned(), Some(begins))),
-        span: Span::new(source, begins..begins + typed.len()),
-        typed: None,
+    let span = Span::new(source, begins..begins + typed.len());
+    match parse_integer(typed) {
+        Some(number) => Node { content: Content::Integer(number), span, typed: Some(typed.to_owned()) },
+        None => Node { content: Content::Text(Text::new(typed.to_owned(), Some(begins))), span, typed: None },
     }
 }
 
-/// Walks down `steps` and puts `node` at their end. `above` is the path so far.
-fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<(), Trouble> {
-    let [(name, at), below @ ..] = steps else { return Ok(()) };
+/// Walks down `steps` and puts `node` at their end. `above` is the path so far. Returns whether a flag's value is lost.
+fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<bool, Trouble> {
+    let [(name, at), below @ ..] = steps else { return Ok(false) };
     if below.is_empty() {
+        let again = table.get(name).is_some_and(|entry| from_flag(&entry.node));
         table.set(Entry { name: name.clone(), at: *at, node });
-        return Ok(());
+        return Ok(again);
     }
     if table.get(name).is_none() {
         let empty = Node { content: Content::Table(Table::default()), span: *at, typed: None };
@@ -82,9 +87,18 @@ fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<(
     }
 }
 
+/// Whether a flag set `node`, or anything in it.
+fn from_flag(node: &Node) -> bool {
+    match &node.content {
+        Content::Table(table) => table.entries.iter().any(|entry| from_flag(&entry.node)),
+        Content::Array(nodes) if !nodes.is_empty() => nodes.iter().any(from_flag),
+        _ => node.span.source() > 0,
+    }
+}
+
 /// Phases go by name, or by their number from 0.
-fn place_in_phase(phases: &mut [Node], steps: &[Step], node: Node) -> Result<(), Trouble> {
-    let [(wanted, at), below @ ..] = steps else { return Ok(()) };
+fn place_in_phase(phases: &mut [Node], steps: &[Step], node: Node) -> Result<bool, Trouble> {
+    let [(wanted, at), below @ ..] = steps else { return Ok(false) };
     let texts = phases.iter().map(|phase| {
         let text = |key| phase.as_table()?.get(key)?.node.as_text().map(|text| text.value.as_str());
         (text("name"), text("run"))

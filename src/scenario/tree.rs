@@ -29,8 +29,8 @@ pub enum Content {
     Array(Vec<Node>),
     /// A string.
     Text(Text),
-    /// An integer.
-    Integer(i64),
+    /// An integer; wider than any key takes, so that each key can tell its own bounds.
+    Integer(i128),
     /// A boolean.
     Boolean(bool),
     /// A TOML type that no key has.
@@ -204,7 +204,7 @@ impl Planter<'_> {
             Value::String(text) => {
                 Content::Text(Text::new(text.value().clone(), self.begins(text.value(), value.span(), span)))
             }
-            Value::Integer(number) => Content::Integer(*number.value()),
+            Value::Integer(number) => Content::Integer((*number.value()).into()),
             Value::Boolean(yes) => Content::Boolean(*yes.value()),
             Value::Float(_) => Content::Unwanted("a float"),
             Value::Datetime(_) => Content::Unwanted("a date"),
@@ -213,9 +213,7 @@ impl Planter<'_> {
             ),
             Value::InlineTable(table) => Content::Table(self.table(table)),
         };
-        let bare = !matches!(value, Value::String(_) | Value::Array(_) | Value::InlineTable(_));
-        let typed = value.span().filter(|_| self.source > 0 && bare).and_then(|range| self.raw.get(range));
-        Node { content, span, typed: typed.map(str::to_owned) }
+        Node { content, span, typed: None }
     }
 
     /// Where the text of a string begins in the source, if it stands there letter by letter.

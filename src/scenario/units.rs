@@ -48,6 +48,15 @@ pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     if size > i64::MAX as u64 { Err("more than any machine holds") } else { Ok(size) }
 }
 
+/// An integer in decimal digits, which underscores may set apart; `None` if `text` is none. One that is too large for any
+/// key becomes the largest there is, so that the key can say what it takes.
+pub fn parse_integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let whole = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    let largest = if text.starts_with('-') { i128::MIN } else { i128::MAX };
+    whole.then(|| text.replace('_', "").parse().unwrap_or(largest))
+}
+
 /// The shortest text that [`parse_size`] turns into exactly `bytes`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u64); 6] = [
@@ -97,6 +106,11 @@ pub fn number_shown(number: u64) -> String {
     shown
 }
 
+/// `1 key`, `2 keys`, `1,000 keys`
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", number_shown(number), if number == 1 { "" } else { "s" })
+}
+
 /// `text` broken at spaces into lines of at most `width` columns; a longer word stays whole.
 pub fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -139,7 +153,20 @@ mod tests {
     }
 
     #[test]
+    fn integers_are_never_too_long_to_be_read() {
+        for (text, number) in [("0", 0), ("007", 7), ("+1", 1), ("-1_000", -1000), ("9223372036854775808", 1 << 63)] {
+            assert_eq!(parse_integer(text), Some(number), "{text}");
+        }
+        assert_eq!(parse_integer(&"9".repeat(50)), Some(i128::MAX));
+        assert_eq!(parse_integer(&format!("-{}", "9".repeat(50))), Some(i128::MIN));
+        for text in ["", "-", "_1", "1_", "1__0", "1.5", "1e3", "0x10", "--1", " 1"] {
+            assert_eq!(parse_integer(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_shown_reads_well() {
+        assert_eq!([0, 1, 1000].map(|number| counted(number, "key")), ["0 keys", "1 key", "1,000 keys"]);
         assert_eq!(duration_shown(Duration::from_secs(90)), "1 m 30 s");
         let sizes = [0, 999, 1000, 9_949, 999_499, 999_999, 1_900_000_000, u64::MAX].map(size_shown);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "9.9 kB", "999 kB", "1.0 MB", "1.9 GB", "18 EB"]);

@@ -117,9 +117,9 @@ pub struct Scenario {
     /// `description`
     pub description: Key<Text>,
     /// `seed`
-    pub seed: Key<i64>,
+    pub seed: Key<i128>,
     /// `repeat`
-    pub repeat: Key<i64>,
+    pub repeat: Key<i128>,
     /// `between`
     pub between: Key<Text>,
     /// `[target]`
@@ -152,7 +152,7 @@ pub struct Target {
     /// `tls`
     pub tls: Key<Tls>,
     /// `protocol`
-    pub protocol: Key<i64>,
+    pub protocol: Key<i128>,
     /// `flush`
     pub flush: Key<Text>,
     /// `cleanup`
@@ -169,9 +169,9 @@ pub struct Spawn {
     /// `maxmemory`, in bytes
     pub maxmemory: Key<u64>,
     /// `maxclients`
-    pub maxclients: Key<i64>,
+    pub maxclients: Key<i128>,
     /// `tcp_backlog`
-    pub tcp_backlog: Key<i64>,
+    pub tcp_backlog: Key<i128>,
     /// `password`
     pub password: Key<Text>,
     /// `args`
@@ -199,22 +199,22 @@ pub enum Cpus {
     /// `"auto"`
     Auto,
     /// `[0, 1]`
-    List(Vec<Written<i64>>),
+    List(Vec<Written<i128>>),
 }
 
 /// `[clients]`
 #[derive(Clone, Debug)]
 pub struct Clients {
     /// `count`
-    pub count: Key<i64>,
+    pub count: Key<i128>,
     /// `connections`
-    pub connections: Key<i64>,
+    pub connections: Key<i128>,
     /// `driver`
     pub driver: Key<Text>,
     /// `stagger`
     pub stagger: Key<Duration>,
     /// `threads`
-    pub threads: Key<i64>,
+    pub threads: Key<i128>,
     /// `cpus`
     pub cpus: Key<Cpus>,
     /// `spin`
@@ -238,11 +238,11 @@ pub struct Timeouts {
 #[derive(Clone, Debug)]
 pub struct Dataset {
     /// `keys`
-    pub keys: Key<i64>,
+    pub keys: Key<i128>,
     /// `key`
     pub key: Key<Text>,
     /// `first`
-    pub first: Key<i64>,
+    pub first: Key<i128>,
     /// `value`
     pub value: Key<Value>,
     /// `order`
@@ -277,7 +277,7 @@ pub struct SizeWeight {
     /// In bytes.
     pub size: Written<u64>,
     /// How often, against the others.
-    pub weight: Written<i64>,
+    pub weight: Written<i128>,
 }
 
 /// One `[[phase]]`
@@ -301,7 +301,7 @@ pub enum Depth {
     /// `"all"`
     All,
     /// A number.
-    Window(i64),
+    Window(i128),
 }
 
 /// `[limits]`
@@ -317,13 +317,13 @@ pub struct Limits {
 #[derive(Clone, Debug)]
 pub struct LimitTable {
     /// `timeouts`
-    pub timeouts: Key<i64>,
+    pub timeouts: Key<i128>,
     /// `errors`
-    pub errors: Key<i64>,
+    pub errors: Key<i128>,
     /// `lost`
-    pub lost: Key<i64>,
+    pub lost: Key<i128>,
     /// `mismatched`
-    pub mismatched: Key<i64>,
+    pub mismatched: Key<i128>,
     /// `p50`
     pub p50: Key<Duration>,
     /// `p90`

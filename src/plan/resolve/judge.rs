@@ -39,16 +39,16 @@ impl<'f> Judge<'f> {
     }
 
     /// The number, which must lie in `range`; `default` if it is absent.
-    pub fn number<T>(&mut self, key: &Key<i64>, default: T, range: RangeInclusive<T>) -> T
+    pub fn number<T>(&mut self, key: &Key<i128>, default: T, range: RangeInclusive<T>) -> T
     where
-        T: TryFrom<i64> + PartialOrd + Copy + Into<u64>,
+        T: TryFrom<i128> + PartialOrd + Copy + Into<u64>,
     {
         let Some(written) = key.written() else { return default };
         match T::try_from(written.value) {
             Ok(number) if range.contains(&number) => number,
             _ => {
                 let (least, most) = ((*range.start()).into(), (*range.end()).into());
-                let what = if written.value < 0 || (written.value as u64) < least {
+                let what = if written.value < i128::from(least) {
                     format!("must be at least {}", number_shown(least))
                 } else {
                     format!("must be at most {}", number_shown(most))
@@ -60,9 +60,9 @@ impl<'f> Judge<'f> {
     }
 
     /// An optional number; absent stays absent.
-    pub fn optional<T>(&mut self, key: &Key<i64>, range: RangeInclusive<T>) -> Option<T>
+    pub fn optional<T>(&mut self, key: &Key<i128>, range: RangeInclusive<T>) -> Option<T>
     where
-        T: TryFrom<i64> + PartialOrd + Copy + Into<u64>,
+        T: TryFrom<i128> + PartialOrd + Copy + Into<u64>,
     {
         let least = *range.start();
         key.written().map(|_| self.number(key, least, range))

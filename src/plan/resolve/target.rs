@@ -184,6 +184,9 @@ fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: 
         judge.fault(written.span, "a server alone needs about 1 MB; give it 2MB at least");
     }
     let args = args.value().map(Vec::as_slice).unwrap_or_default();
+    if let Some(first) = args.first().filter(|first| !first.value.value.starts_with("--")) {
+        judge.fault(first.span, "the first argument is an option, such as \"--appendonly\"; its value follows it");
+    }
     for arg in args {
         let name = arg.value.value.strip_prefix("--").and_then(|name| name.split_whitespace().next());
         let name = name.map(str::to_ascii_lowercase);

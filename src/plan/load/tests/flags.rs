@@ -172,9 +172,99 @@ fn another_target_takes_the_place_of_the_file_s() {
       ╭─[command line:1:8]
     1 │ --seed 18446744073709551615
       ·        ──────────┬─────────
-      ·                  ╰── a seed is at most 9223372036854775807
+      ·                  ╰── must be at most 9,223,372,036,854,775,807
       ╰────
     ");
+}
+
+/// Two flags that set the same key: whichever way they are written, one of them would be lost.
+#[test]
+fn flags_that_overlap_are_errors() {
+    let flags = |target: &str, seed, set: &[&str]| {
+        let target = Some(target.to_owned()).filter(|url| !url.is_empty());
+        let overrides = Overrides { target, seed, set: set.iter().map(|&text| text.to_owned()).collect() };
+        load_with(GOOD, &overrides, &[0, 1]).map(|_| ())
+    };
+    let url = "redis://example";
+    for (target, seed, set) in [
+        ("", Some(5), &["seed=6"][..]),
+        ("", Some(5), &["'seed' = 5"]),
+        (url, None, &["target.url=redis://other"]),
+        (url, None, &["target={ url = 'redis://other' }"]),
+        ("", None, &["clients.count=3", "clients={ threads = 1 }"]),
+        ("", None, &["clients={ count = 3 }", "clients.count=4"]),
+        ("", None, &["phase.write.pipeline=1", "phase.0.pipeline=2"]),
+        ("", None, &["clients.cpus=[0]", "clients . cpus=[1]"]),
+    ] {
+        let shown = flags(target, seed, set).expect_err("an overlap");
+        assert!(shown.contains("set twice"), "{set:?}\n{shown}");
+    }
+    for (target, seed, set) in [
+        (url, Some(5), &["clients.count=3", "clients.threads=2", "target.protocol=3"][..]),
+        ("", None, &["target.spawn={}", "target.spawn.maxmemory=1GB"]),
+        ("", None, &["phase.write.pipeline=1", "phase.verify.pipeline=2"]),
+    ] {
+        assert_eq!(flags(target, seed, set), Ok(()), "{set:?}");
+    }
+}
+
+#[test]
+fn a_number_that_is_too_large_is_told_the_largest() {
+    let faults = set(&[
+        "seed=18446744073709551615",
+        "clients.count=9223372036854775808",
+        "phase.write.pipeline=99999999999999999999999999999999999999999999",
+        "dataset.keys=-9223372036854775809",
+    ]);
+    insta::assert_snapshot!(faults.unwrap_err(), @r#"
+     × 4 errors on the command line
+      ╭─[command line:1:12]
+    1 │ --set seed=18446744073709551615
+      ·            ──────────┬─────────
+      ·                      ╰── must be at most 9,223,372,036,854,775,807
+    2 │ --set clients.count=9223372036854775808
+      ·                     ─────────┬─────────
+      ·                              ╰── must be at most 1,048,576
+    3 │ --set phase.write.pipeline=99999999999999999999999999999999999999999999
+      ·                            ──────────────────────┬─────────────────────
+      ·                                                  ╰─┤ requests in flight: from 1 (a plain
+      ·                                                    │ loop) to 1,000,000, or "all"
+    4 │ --set dataset.keys=-9223372036854775809
+      ·                    ──────────┬─────────
+      ·                              ╰── must be at least 1
+      ╰────
+    "#);
+    let name = set(&["name=99999999999999999999"]).map(|plan| plan.name);
+    assert_eq!(name.as_deref(), Ok("99999999999999999999"));
+    assert_eq!(set(&["clients.count=007"]).map(|plan| plan.clients.count), Ok(7));
+}
+
+/// Only the value of a flag as a whole may be a text without quotes.
+#[test]
+fn within_a_list_or_a_table_texts_have_quotes() {
+    let faults = set(&["target.spawn.args=[1]", "clients={ driver = 7 }"]);
+    insta::assert_snapshot!(faults.unwrap_err(), @r"
+     × 2 errors on the command line
+      ╭─[command line:1:26]
+    1 │ --set target.spawn.args=[1]
+      ·                          ┬
+      ·                          ╰─┤ a string is wanted here, this is an
+      ·                            │ integer
+    2 │ --set clients={ driver = 7 }
+      ·                          ┬
+      ·                          ╰─┤ a string is wanted here, this is an
+      ·                            │ integer
+      ╰────
+    ");
+    insta::assert_snapshot!(set(&["target.spawn.args=['yes', '--appendonly']"]).unwrap_err(), @r#"
+     × 1 error on the command line
+      ╭─[command line:1:26]
+    1 │ --set target.spawn.args=['yes', '--appendonly']
+      ·                          ──┬──
+      ·                            ╰─┤ the first argument is an option, such
+      ·                              │ as "--appendonly"; its value follows it
+      ╰────
+    "#);
 }
 
 #[test]

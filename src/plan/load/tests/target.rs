@@ -107,6 +107,29 @@ fn a_password_is_stored_as_the_variable_that_it_came_from() {
 }
 
 #[test]
+fn a_number_too_large_for_the_file_is_told() {
+    let text = "phase = [{ run = 'verify' }]\ntarget.spawn = {}\nseed = 9223372036854775808";
+    insta::assert_snapshot!(wrong(text), @r"
+     × 1 error in DIR/six.toml
+      ╭─[DIR/six.toml:3:8]
+    2 │ target.spawn = {}
+    3 │ seed = 9223372036854775808
+      ·        ─────────┬─────────
+      ·                 ╰── no TOML: a number is at most 9,223,372,036,854,775,807
+      ╰────
+    ");
+    insta::assert_snapshot!(wrong(&text.replace("9223372036854775808", "'9223372036854775808'")), @r"
+     × 1 error in DIR/six.toml
+      ╭─[DIR/six.toml:3:8]
+    2 │ target.spawn = {}
+    3 │ seed = '9223372036854775808'
+      ·        ──────────┬──────────
+      ·                  ╰── an integer is wanted here; leave the quotes away
+      ╰────
+    ");
+}
+
+#[test]
 fn a_redacted_password_is_asked_for() {
     let text = "phase = [{ run = 'verify' }]\ntarget.url = 'redis://me:***@example:6379/0'";
     insta::assert_snapshot!(wrong(text), @r"

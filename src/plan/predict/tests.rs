@@ -1,0 +1,58 @@
+//! The figures, and the words for what there is no room for.
+
+use super::*;
+use crate::plan::{Surroundings, load};
+use crate::scenario::Overrides;
+
+fn plan(text: &str) -> Plan {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.toml");
+    std::fs::write(&path, text).expect("a file");
+    let surroundings = Surroundings { environment: &|_| None, cores: vec![0] };
+    load(&path, &Overrides::default(), &surroundings).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// The judgement and `check` tell those themselves.
+#[test]
+fn what_is_told_elsewhere_is_no_warning_here() {
+    let room = Room { files: u64::MAX, ports: None, memory: None };
+    let text = "target.spawn = { cpus = 'auto' }\nphase = [{ run = 'write' }]\ndataset.value = 'constant'";
+    let plan = plan(text);
+    assert!(plan.dataset.blind_spot().is_some() && !plan.advice.is_empty());
+    assert!(predict(&plan, room).warnings.is_empty());
+}
+
+#[test]
+fn one_connection_needs_its_files() {
+    let plan = plan("target.spawn = {}\nphase = [{ run = 'write' }]");
+    let files = files_needed(&plan);
+    assert_eq!(files_suffice(&plan, files), Ok(()));
+    let what = files_suffice(&plan, files - 1).unwrap_err();
+    assert!(what.starts_with("1 connection needs 70 file descriptors, and this process may have 69\n"), "{what}");
+}
+
+#[test]
+fn available_memory_is_read_in_bytes() {
+    let text = "MemTotal:        8000000 kB\nMemFree:   1 kB\nMemAvailable:    5000000 kB\n";
+    assert_eq!(available(text), Some(5_120_000_000));
+    for text in ["", "MemAvailable:", "MemAvailable: many kB", "MemAvailable: 99999999999999999999 kB"] {
+        assert_eq!(available(text), None, "{text}");
+    }
+}
+
+#[test]
+fn memory_per_key_is_what_was_measured_on_redis_7() {
+    for (key, value, bytes) in [
+        (36, 36, 144),
+        (36, 44, 144),
+        (36, 45, 160),
+        (36, 256, 416),
+        (36, 1000, 1120),
+        (36, 10_000, 10_336),
+        (36, 31_000, 32_864),
+        (36, 100_000, 114_784),
+        (10, 12, 80),
+    ] {
+        assert_eq!(key_memory(key, value, false), bytes, "{key} → {value}");
+    }
+}
