@@ -1,6 +1,7 @@
 //! The file on its way to a [`Scenario`]: opened, then changed by flags one at a time.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,16 @@ pub struct Overrides {
     pub set: Vec<String>,
 }
 
+/// The largest file that is read, in bytes. A scenario has a few lines; anything of this size is another file.
+const LARGEST: u64 = 1 << 20;
+
+/// The bytes of the file at `path`; `None` if it is too large, or has no end.
+fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let length = File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok((length as u64 <= LARGEST).then_some(bytes))
+}
+
 /// What is wrong with a text that is no TOML, found at `at`. The parser takes a value that is missing for one without
 /// quotes.
 fn syntax<'m>(raw: &str, at: Option<Range<usize>>, message: &'m str) -> &'m str {
@@ -31,6 +42,8 @@ fn syntax<'m>(raw: &str, at: Option<Range<usize>>, message: &'m str) -> &'m str 
     let rest = after.lines().next().unwrap_or_default().trim_start();
     if before.trim_end_matches([' ', '\t']).ends_with('=') && (rest.is_empty() || rest.starts_with('#')) {
         "a value is missing after the `=`"
+    } else if message.starts_with("recursion limit") {
+        "it is nested too deeply"
     } else if message.contains("integer number overflowed") {
         "a number is at most 9,223,372,036,854,775,807"
     } else {
@@ -52,13 +65,17 @@ impl<'e> Draft<'e> {
     /// Reads the file at `path`. Its variables are looked up in `environment`.
     ///
     /// # Errors
-    /// The file cannot be read, or is no TOML.
+    /// The file cannot be read, is larger than a scenario ever is, or is no TOML.
     pub fn open(path: &Path, environment: &'e dyn Fn(&str) -> Option<String>) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let mut faults = Faults::new(&name);
-        let raw = match std::fs::read(path).map(String::from_utf8) {
-            Ok(Ok(raw)) => raw,
-            Ok(Err(error)) => {
+        let raw = match bytes(path).map(|bytes| bytes.map(String::from_utf8)) {
+            Ok(Some(Ok(raw))) => raw,
+            Ok(None) => {
+                faults.near(None, format!("cannot read {name}: it is larger than 1 MiB; is it a scenario?"));
+                return Err(faults);
+            }
+            Ok(Some(Err(error))) => {
                 let at = error.utf8_error().valid_up_to();
                 faults.near(None, format!("cannot read {name}: it is no UTF-8 text (byte {at})"));
                 return Err(faults);
@@ -81,8 +98,9 @@ impl<'e> Draft<'e> {
                 Ok(Self { path: path.to_owned(), environment, root, faults, notes: Vec::new() })
             }
             Err(error) => {
-                let span = error.span().map(|range| Span::new(0, range));
-                faults.near(span, format!("no TOML: {}", syntax(&raw, error.span(), error.message())));
+                // What is wrong with the file as a whole is shown at its beginning.
+                let span = Span::new(0, error.span().unwrap_or(0..0));
+                faults.at(span, format!("no TOML: {}", syntax(&raw, error.span(), error.message())));
                 Err(faults)
             }
         }

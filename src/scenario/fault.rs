@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
+use super::excerpt;
 use super::source::{Sources, Span};
 use super::units::lines;
 
@@ -22,6 +23,9 @@ struct Fault {
     span: Option<Span>,
     what: String,
 }
+
+/// The most faults of one text that are shown: a file that was generated may have any number.
+const MOST: usize = 100;
 
 /// Columns of `Display`.
 const PLAIN_WIDTH: usize = 80;
@@ -111,28 +115,30 @@ impl Report {
     fn new(
         place: &str,
         name: &str,
-        mut text: String,
+        text: String,
         faults: &[&Fault],
         placed: &dyn Fn(Span) -> Range<usize>,
         width: usize,
     ) -> Self {
         let mut heading = match faults {
-            [Fault { span: None, what }] => what.clone(),
+            [Fault { span: None, what }] if what.contains(name) => what.clone(),
+            [Fault { span: None, what }] => format!("{place}: {what}"),
             [_] => format!("1 error {place}"),
+            _ if faults.len() > MOST => format!("{} errors {place}; the first {MOST}:", faults.len()),
             _ => format!("{} errors {place}", faults.len()),
         };
+        let shown = &faults[..faults.len().min(MOST)];
+        for fault in shown.iter().filter(|fault| fault.span.is_none() && faults.len() > 1) {
+            heading.push_str(&format!("\n{}", fault.what));
+        }
+        let (whats, mut marks): (Vec<_>, Vec<_>) =
+            shown.iter().filter_map(|fault| Some((&fault.what, placed(fault.span?)))).unzip();
+        let mut text = excerpt::cut(&text, &mut marks);
         let mut labels = Vec::new();
-        for fault in faults {
-            match fault.span {
-                None if faults.len() > 1 => heading.push_str(&format!("\n{}", fault.what)),
-                None => {}
-                Some(span) => {
-                    let range = placed(span);
-                    let start = range.start.min(text.len());
-                    let label = wrapped(&fault.what, &text[..start], width);
-                    labels.push(LabeledSpan::new_primary_with_span(Some(label), (start, range.len().max(1))));
-                }
-            }
+        for (what, mark) in whats.into_iter().zip(marks) {
+            let start = mark.start.min(text.len());
+            let label = wrapped(what, &text[..start], width);
+            labels.push(LabeledSpan::new_primary_with_span(Some(label), (start, mark.len().max(1))));
         }
         labels.sort_by_key(LabeledSpan::offset);
         // A place behind the last byte, such as a value that is missing there, would not be shown.

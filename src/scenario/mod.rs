@@ -6,6 +6,7 @@
 
 mod draft;
 mod environment;
+mod excerpt;
 mod fault;
 mod mask;
 mod read;

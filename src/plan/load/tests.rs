@@ -200,6 +200,36 @@ fn what_is_missing_altogether_stands_below_the_heading() {
     "#);
 }
 
+/// A file may be one line, or have as many errors as it has bytes.
+#[test]
+fn however_large_a_file_is_its_errors_are_short() {
+    let nothing = "x".repeat(500_000);
+    let one_line = wrong(&format!("target = {{ url = \"redis://h\", nonsense = \"{nothing}\", protocol = 4 }}"));
+    assert!(one_line.len() < 3000 && one_line.contains("unknown key"), "{one_line}");
+    assert!(wrong(&nothing).len() < 1000, "{}", wrong(&nothing));
+    assert!(wrong(&format!("{nothing} = 1\nseed = -1")).len() < 3000);
+    let many = wrong(&(0..5000).map(|number| format!("k{number} = 1\n")).collect::<String>());
+    assert!(many.len() < 50_000 && many.contains("5002 errors in DIR/six.toml; the first 100:"), "{many}");
+    let deep = "a.".repeat(100_000);
+    insta::assert_snapshot!(wrong(&format!("[{deep}a]")), @r"
+     × 1 error in DIR/six.toml
+      ╭─[DIR/six.toml:1:1]
+    1 │ [a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a…
+      · ┬
+      · ╰── no TOML: it is nested too deeply
+      ╰────
+    ");
+    insta::assert_snapshot!(set(&[&format!("{deep}a=1")]).unwrap_err(), @r"
+     × 1 error on the command line
+      ╭─[command line:1:7]
+    1 │ --set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.…
+      ·       ────────────────────────────────────────────────────────────┬───────────────────────────────────────────────────────────
+      ·                                                                   ╰─┤ no path of keys before the `=`; write `clients.count=4`,
+      ·                                                                     │ for example
+      ╰────
+    ");
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_one_error() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -210,6 +240,10 @@ fn a_file_that_cannot_be_read_is_one_error() {
     };
     insta::assert_snapshot!(shown(&folder.path().join("none.toml")), @"  × cannot read DIR/none.toml: there is no such file");
     insta::assert_snapshot!(shown(folder.path()), @"  × cannot read DIR: it is a folder; name the scenario's file");
+    let large = folder.path().join("large.toml");
+    std::fs::write(&large, "#".repeat((1 << 20) + 1)).expect("a file");
+    insta::assert_snapshot!(shown(&large), @"  × cannot read DIR/large.toml: it is larger than 1 MiB; is it a scenario?");
+    assert!(shown(Path::new("/dev/zero")).contains("larger than 1 MiB"));
     let binary = folder.path().join("binary.toml");
     std::fs::write(&binary, b"seed = 1 # \xff").expect("a file");
     insta::assert_snapshot!(shown(&binary), @"  × cannot read DIR/binary.toml: it is no UTF-8 text (byte 11)");
