@@ -9,6 +9,7 @@ use toml_edit::Document;
 
 use super::fault::Faults;
 use super::read;
+use super::secrets;
 use super::set;
 use super::source::Span;
 use super::tree::{Content, Entry, Node, Planter, Table};
@@ -95,6 +96,7 @@ impl<'e> Draft<'e> {
         match Document::parse(raw.as_str()) {
             Ok(document) => {
                 let root = Planter { raw: &raw, source: 0, shift: 0 }.table(document.as_table());
+                faults.conceal(&secrets::hidden(&root));
                 Ok(Self { path: path.to_owned(), environment, root, faults, notes: Vec::new() })
             }
             Err(error) => {
@@ -143,8 +145,14 @@ impl<'e> Draft<'e> {
         let source = self.faults.sources().flag(&format!("{FLAG}{assignment}"));
         let again = set::set(&mut self.root, assignment, source, FLAG.len()).unwrap_or_else(|(span, what)| {
             self.faults.at(span, what);
+            // It is not in the tree then, so a name with escapes would go unseen.
+            if let Some((path, value)) = assignment.split_once('=').filter(|(path, _)| path.contains('\\')) {
+                let start = FLAG.len() + path.len() + 1;
+                self.faults.conceal(&[Span::new(source, start..start + value.len())]);
+            }
             false
         });
+        self.faults.conceal(&secrets::hidden(&self.root));
         (Span::new(source, FLAG.len()..FLAG.len() + assignment.len()), again)
     }
 
@@ -155,6 +163,7 @@ impl<'e> Draft<'e> {
         for entry in &mut root.entries {
             entry.node.fill(self.environment, &mut faults);
         }
+        secrets::betrayed(&root, &mut faults);
         let mut scenario = read::scenario(&root, &mut faults);
         scenario.stem = self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         scenario.folder = self.path.parent().map(Path::to_owned).unwrap_or_default();

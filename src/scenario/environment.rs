@@ -22,6 +22,14 @@ pub struct Variable {
     pub has_default: bool,
 }
 
+impl Variable {
+    /// `NAME`
+    pub fn name(&self) -> &str {
+        let name = self.written.trim_start_matches("${").trim_end_matches('}');
+        name.split_once(":-").map_or(name, |(name, _)| name)
+    }
+}
+
 /// Why a string could not be filled in, and which bytes of it are to blame.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unfilled {

@@ -41,6 +41,11 @@ impl Faults {
         &mut self.sources
     }
 
+    /// Covers what stands at `spans`: it is a secret, though the bare text does not tell.
+    pub fn conceal(&mut self, spans: &[Span]) {
+        self.sources.cover(spans);
+    }
+
     /// Something is wrong at `span`. The text says what, and how to mend it; it must not hold a secret.
     pub fn at(&mut self, span: Span, what: impl Into<String>) {
         self.add(Fault { span: Some(span), what: what.into() });

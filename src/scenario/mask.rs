@@ -1,13 +1,24 @@
 //! Secrets in a source line are covered before anybody sees it, each by the same three asterisks, so that not even its
 //! length is told. Places in the original are moved along, so that the carets still fit.
 //!
-//! This works on the bare text, not on the parsed tree, since a file with a syntax error is shown too. When in doubt it
-//! covers too much. `${VAR}` stays readable (a name is no secret), its default does not.
+//! This works on the bare text, since a file with a syntax error is shown too; what only the parsed tree can tell is
+//! covered afterwards. When in doubt it covers too much. `${VAR}` stays readable (a name is no secret), its default does
+//! not.
+
+mod url;
 
 use std::ops::Range;
 
+pub use url::password_of;
+
 /// What the name of a secret holds: keys of ours, also mistyped, and settings of the server that may stand in `args`.
 const SECRET_WORDS: [&str; 5] = ["pass", "pasw", "pwd", "secret", "masterauth"];
+
+/// What it holds elsewhere. Prose holds these as well, so a `=`, `:` or `,` has to follow.
+const SECRET_NAMES: [&str; 5] = ["auth", "token", "cred", "login", "pw"];
+
+/// An option with a user's rules, passwords among them, in one string or in several.
+const USER_OPTION: &str = "--user";
 
 /// What stands in the place of a secret, however long.
 const COVER: &str = "***";
@@ -26,6 +37,28 @@ impl Masked {
         &self.text
     }
 
+    /// Whether anything is covered.
+    pub fn hides(&self) -> bool {
+        !self.covers.is_empty()
+    }
+
+    /// Covers the bytes `more` of the original, too.
+    pub fn cover(&mut self, more: Vec<Range<usize>>) {
+        let secrets = merged(self.covers.iter().map(|(secret, _)| secret.clone()).chain(more).collect());
+        let (mut text, mut covers, mut shown) = (String::with_capacity(self.text.len()), Vec::new(), 0);
+        for secret in secrets {
+            // Between two secrets, the original is what is shown.
+            let now = self.place(secret.clone());
+            text.push_str(&self.text[shown..now.start]);
+            let start = text.len();
+            text.push_str(COVER);
+            covers.push((secret, start..text.len()));
+            shown = now.end;
+        }
+        text.push_str(&self.text[shown..]);
+        *self = Self { text, covers };
+    }
+
     /// Where the bytes `place` of the original stand now. A place that begins or ends within a secret takes in all of it.
     pub fn place(&self, place: Range<usize>) -> Range<usize> {
         let start = self.moved(place.start, |cover| cover.start);
@@ -34,8 +67,8 @@ impl Masked {
 
     /// Where the byte `at` of the original stands now; within a secret, at the `edge` of its cover.
     fn moved(&self, at: usize, edge: fn(&Range<usize>) -> usize) -> usize {
-        let before = self.covers.iter().take_while(|(secret, _)| secret.start < at).last();
-        match before {
+        let before = self.covers.partition_point(|(secret, _)| secret.start < at);
+        match before.checked_sub(1).and_then(|last| self.covers.get(last)) {
             None => at,
             Some((secret, cover)) if at < secret.end => edge(cover),
             Some((secret, cover)) => cover.end + (at - secret.end),
@@ -43,43 +76,94 @@ impl Masked {
     }
 }
 
+/// Whether `name`, of a key or of a variable, is one that secrets have.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace("author", "");
+    SECRET_WORDS.iter().chain(&SECRET_NAMES).any(|word| name.contains(word))
+}
+
 /// `text` with every secret covered.
 pub fn masked(text: &str) -> Masked {
-    let mut covered = vec![false; text.len()];
     let lower = text.to_ascii_lowercase();
-    for word in SECRET_WORDS {
-        for (at, _) in lower.match_indices(word) {
-            let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            let rest = text[at..].trim_start_matches(name);
-            let (start, end) = value_after(text, text.len() - rest.len());
-            cover(text, start, end, &mut covered);
+    let mut secrets = named(text, &lower);
+    let mut users_end = 0;
+    for (at, _) in lower.match_indices(USER_OPTION) {
+        let start = at + USER_OPTION.len();
+        if let Some(quote @ ('"' | '\'')) = text[..at].chars().next_back()
+            && start > users_end
+        {
+            users_end = start + array_len(&text[start..], quote);
+            secrets.push(start..users_end);
         }
     }
-    for (at, _) in text.match_indices("://") {
-        if let Some((start, end)) = password_of_url(text, at) {
-            cover(text, start, end, &mut covered);
-        }
-    }
-    let mut masked = Masked::default();
-    for (at, letter) in text.char_indices() {
-        if !covered[at] {
-            masked.text.push(letter);
-            continue;
-        }
-        match masked.covers.last_mut() {
-            Some((secret, _)) if secret.end == at => secret.end += letter.len_utf8(),
-            _ => {
-                let start = masked.text.len();
-                masked.text.push_str(COVER);
-                masked.covers.push((at..at + letter.len_utf8(), start..masked.text.len()));
-            }
-        }
-    }
+    let mut line_end = LineEnd::default();
+    secrets.extend(text.match_indices("://").filter_map(|(at, _)| url::secret(text, at, &mut line_end)));
+    let covered = merged(secrets).into_iter().flat_map(|secret| without_names(text, secret)).collect();
+    let mut masked = Masked { text: text.to_owned(), covers: Vec::new() };
+    masked.cover(covered);
     masked
 }
 
+/// Whether `c` may stand in a name.
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// What follows the names of secrets.
+fn named(text: &str, lower: &str) -> Vec<Range<usize>> {
+    let mut secrets = Vec::new();
+    for word in SECRET_WORDS.iter().chain(&SECRET_NAMES) {
+        // Each name once, and each end of a line looked for once, however many words there are.
+        let (mut name_end, mut line_end) = (0, LineEnd::default());
+        for (at, _) in lower.match_indices(word) {
+            if at < name_end || lower[at..].starts_with("author") {
+                continue;
+            }
+            let rest = text[at..].trim_start_matches(is_of_name);
+            name_end = text.len() - rest.len();
+            let after = rest.trim_start_matches(['"', '\'', ' ', '\t']);
+            if text[..at].trim_end_matches(is_of_name).ends_with("${") {
+                // The name of a variable, whose default is the secret.
+                let default = rest.strip_prefix(":-").map_or(0, |default| default.find('}').unwrap_or(default.len()));
+                secrets.push(name_end + 2..name_end + 2 + default);
+            } else if SECRET_WORDS.contains(word) || after.starts_with(['=', ':', ',']) {
+                secrets.push(value_after(text, name_end, &mut line_end));
+            }
+        }
+    }
+    secrets
+}
+
+/// `ranges` in ascending order, without the empty ones, those that touch made one.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// The end of the line that was asked for last, since a long line is asked for again and again.
+#[derive(Default)]
+pub struct LineEnd(Range<usize>);
+
+impl LineEnd {
+    /// Where the line with the byte `at` ends in `text`.
+    fn after(&mut self, text: &str, at: usize) -> usize {
+        if !self.0.contains(&at) {
+            self.0 = at..at + text[at..].find('\n').unwrap_or(text.len() - at);
+        }
+        self.0.end
+    }
+}
+
 /// The value that follows a secret's name: what is in the next quotes, or else the rest of the line.
-fn value_after(text: &str, from: usize) -> (usize, usize) {
+fn value_after(text: &str, from: usize, line_end: &mut LineEnd) -> Range<usize> {
     let rest = &text[from..];
     // The name's own closing quote, `=`, `,` and blanks, up to the opening quote of the value.
     let gap = rest.len() - rest.trim_start_matches([' ', '\t', '=', ',', ':']).len();
@@ -95,32 +179,13 @@ fn value_after(text: &str, from: usize) -> (usize, usize) {
     for quote in ["\"\"\"", "'''"] {
         if let Some(inside) = rest.strip_prefix(quote) {
             let len = inside.find(quote).unwrap_or(inside.len());
-            return (start + 3, start + 3 + len);
+            return start + 3..start + 3 + len;
         }
     }
     match rest.chars().next() {
-        Some(quote @ ('"' | '\'')) => (start + 1, start + 1 + quoted_len(&rest[1..], quote)),
-        _ => (start, start + line_len(rest)),
+        Some(quote @ ('"' | '\'')) => start + 1..start + 1 + quoted_len(&rest[1..], quote),
+        _ => start..line_end.after(text, start),
     }
-}
-
-/// The password in the URL whose `://` is at `colon`.
-fn password_of_url(text: &str, colon: usize) -> Option<(usize, usize)> {
-    let scheme = text[..colon]
-        .char_indices()
-        .rev()
-        .take_while(|(_, c)| c.is_ascii_alphanumeric() || "+-.".contains(*c))
-        .last()
-        .map_or(colon, |(at, _)| at);
-    let start = colon + 3;
-    let rest = &text[start..];
-    let len = match text[..scheme].chars().next_back() {
-        Some(quote @ ('"' | '\'')) => quoted_len(rest, quote),
-        _ => line_len(rest),
-    };
-    let user_info = &rest[..rest[..len].rfind('@')?];
-    let password = user_info.find(':')? + 1;
-    Some((start + password, start + user_info.len()))
 }
 
 /// Bytes up to the closing quote, or to the end of the line.
@@ -138,25 +203,36 @@ fn quoted_len(inside: &str, quote: char) -> usize {
     inside.len()
 }
 
-fn line_len(rest: &str) -> usize {
-    rest.find('\n').unwrap_or(rest.len())
-}
-
-/// Marks `start..end` as secret, except for the names of variables and the ends of lines.
-fn cover(text: &str, start: usize, end: usize, covered: &mut [bool]) {
-    let mut at = start;
-    while at < end {
-        let kept = variable_name_len(&text[at..end]);
-        if kept > 0 {
-            at += kept;
-        } else {
-            covered[at] = text.as_bytes()[at] != b'\n';
-            at += 1;
-            while at < end && !text.is_char_boundary(at) {
-                at += 1;
-            }
+/// Bytes up to the `]` that ends an array of strings, or to the end of it all. The text begins within a string in `quote`.
+fn array_len(text: &str, quote: char) -> usize {
+    let (mut inside, mut escaped) = (Some(quote), false);
+    for (at, c) in text.char_indices() {
+        match (inside, c) {
+            _ if escaped => escaped = false,
+            (Some('"'), '\\') => escaped = true,
+            (Some(open), _) if c == open => inside = None,
+            (None, '"' | '\'') => inside = Some(c),
+            (None, ']') => return at,
+            _ => {}
         }
     }
+    text.len()
+}
+
+/// The parts of `secret` without the names of variables and the ends of lines.
+fn without_names(text: &str, secret: Range<usize>) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut from, mut at) = (secret.start, secret.start);
+    while let Some(next) = text[at..secret.end].chars().next() {
+        let kept = if next == '\n' { 1 } else { variable_name_len(&text[at..secret.end]) };
+        if kept > 0 {
+            parts.push(from..at);
+            from = at + kept;
+        }
+        at += kept.max(next.len_utf8());
+    }
+    parts.push(from..secret.end);
+    parts
 }
 
 /// The length of a leading `${NAME}`, or of the `${NAME:-` before a default.
@@ -171,48 +247,4 @@ fn variable_name_len(text: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::masked;
-
-    #[test]
-    fn every_password_is_covered_alike() {
-        for (text, shown) in [
-            (r#"url = "redis://user:hunter2@host:6379/0""#, r#"url = "redis://user:***@host:6379/0""#),
-            (r#"url = "redis://:p@ss/w:d@host" # x@y"#, r#"url = "redis://:***@host" # x@y"#),
-            (r#"url = 'redis://u:it"s@h'"#, r#"url = 'redis://u:***@h'"#),
-            (r#"url = "redis://host:6379/0""#, r#"url = "redis://host:6379/0""#),
-            (r#"url = "redis://u:${PW}@h""#, r#"url = "redis://u:${PW}@h""#),
-            (r#"url = "redis://u:${PW:-abc}@h""#, r#"url = "redis://u:${PW:-***@h""#),
-            (r#"spawn = { password = "a\"b", cpus = [0] }"#, r#"spawn = { password = "***", cpus = [0] }"#),
-            (r#""password" = "abc""#, r#""password" = "***""#),
-            (r#"Passwort = "abc""#, r#"Passwort = "***""#),
-            ("password = unquoted", "password = ***"),
-            ("password = \"never closed\nx = 1", "password = \"***\nx = 1"),
-            ("password = '''a\nb''' # c", "password = '''***\n***''' # c"),
-            (r#"args = ["--requirepass", "abc"]"#, r#"args = ["--requirepass", "***"]"#),
-            ("--set target.spawn.password=abc", "--set target.spawn.password=***"),
-            ("--target redis://:abc@h:1", "--target redis://:***@h:1"),
-            ("password = \"größe\"", "password = \"***\""),
-        ] {
-            assert_eq!(masked(text).text(), shown);
-        }
-    }
-
-    #[test]
-    fn places_move_along_with_the_text() {
-        let (text, shown) =
-            (r#"u = "redis://:größe@h:x" # password = "p""#, r#"u = "redis://:***@h:x" # password = "***""#);
-        let masked = masked(text);
-        let place = |part: &str| text.find(part).map(|at| at..at + part.len()).expect("a part");
-        assert_eq!(masked.text(), shown);
-        for part in ["redis://:", "größe", "@h", "x", "p", "\""] {
-            let now = &shown[masked.place(place(part))];
-            assert_eq!(now, if part == "größe" { "***" } else { part });
-        }
-        assert_eq!(&shown[masked.place(place("redis://:größe@h:x"))], "redis://:***@h:x");
-        let secret = place("größe");
-        assert_eq!(&shown[masked.place(secret.start + 1..secret.start + 1)], "***");
-        assert_eq!(&shown[masked.place(0..secret.start + 2)], "u = \"redis://:***");
-        assert_eq!(masked.place(text.len()..text.len() + 7), shown.len()..shown.len() + 7);
-    }
-}
+mod tests;

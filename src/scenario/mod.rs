@@ -10,6 +10,7 @@ mod excerpt;
 mod fault;
 mod mask;
 mod read;
+mod secrets;
 mod section;
 mod set;
 mod source;

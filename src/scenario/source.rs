@@ -71,6 +71,16 @@ impl Sources {
         self.texts.len() - 1
     }
 
+    /// Covers what stands at `spans`, too.
+    pub fn cover(&mut self, spans: &[Span]) {
+        for (source, text) in self.texts.iter_mut().enumerate() {
+            let here: Vec<_> = spans.iter().filter(|span| span.source == source).map(|span| span.range()).collect();
+            if !here.is_empty() {
+                text.cover(here);
+            }
+        }
+    }
+
     /// The file, masked.
     pub fn file_text(&self) -> &str {
         self.texts[0].text()

@@ -126,7 +126,12 @@ fn in_wrong_command_lines() {
     for args in [
         ["--target", "rediz://loader:hunter2@127.0.0.1:6379/0"],
         ["--target", "redis://loader:hunter2@127.0.0.1:99999/0"],
+        ["--target", "redis://:hunter2"],
+        ["--target", "redis://loader:hunter2127.0.0.1"],
+        ["--target", "redis://hunter2@127.0.0.1"],
         ["--set", "target.url=rediz://loader:hunter2@127.0.0.1:6379/0"],
+        ["--set", "target.spawn.args=['--user', 'bob on >hunter2 ~* +@all']"],
+        ["--set", "target.spawn.'auth'=hunter2"],
     ] {
         nowhere(&Keyswarm::run(&small().target(server.url())).args(&args).finish().expect(2));
     }

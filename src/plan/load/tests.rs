@@ -5,6 +5,7 @@ use super::*;
 mod data;
 mod flags;
 mod phases;
+mod secrets;
 mod target;
 
 /// A scenario that nothing is wrong with.

@@ -28,6 +28,11 @@ impl<'f> Judge<'f> {
         self.faults.at(span, what);
     }
 
+    /// What stands at `spans` is not to be shown, since it may hold a secret.
+    pub fn conceal(&mut self, spans: &[Span]) {
+        self.faults.conceal(spans);
+    }
+
     /// Something is wrong near `span`, or missing altogether.
     pub fn fault_near(&mut self, span: Option<Span>, what: impl Into<String>) {
         self.faults.near(span, what);

@@ -16,7 +16,7 @@ const REDACTED: &str = "***";
 
 /// Settings that keyswarm makes itself, with what to write instead. A password among them would also show in the process
 /// list.
-const OURS: [(&str, &str); 15] = [
+const OURS: [(&str, &str); 17] = [
     ("port", "keyswarm chooses a free port"),
     ("tls-port", "keyswarm chooses a free port"),
     ("bind", "keyswarm binds the server to this host"),
@@ -27,7 +27,9 @@ const OURS: [(&str, &str); 15] = [
     ("pidfile", "keyswarm starts and stops the server"),
     ("requirepass", "write `password = \"…\"` in `spawn`"),
     ("masterauth", "a password in `args` would show in the process list"),
+    ("primaryauth", "a password in `args` would show in the process list"),
     ("tls-key-file-pass", "a password in `args` would show in the process list"),
+    ("tls-client-key-file-pass", "a password in `args` would show in the process list"),
     ("user", "a password in `args` would show in the process list"),
     ("maxmemory", "write `maxmemory = \"…\"` in `spawn`"),
     ("maxclients", "write `maxclients = …` in `spawn`"),
@@ -184,16 +186,7 @@ fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: 
         judge.fault(written.span, "a server alone needs about 1 MB; give it 2MB at least");
     }
     let args = args.value().map(Vec::as_slice).unwrap_or_default();
-    if let Some(first) = args.first().filter(|first| !first.value.value.starts_with("--")) {
-        judge.fault(first.span, "the first argument is an option, such as \"--appendonly\"; its value follows it");
-    }
-    for arg in args {
-        let name = arg.value.value.strip_prefix("--").and_then(|name| name.split_whitespace().next());
-        let name = name.map(str::to_ascii_lowercase);
-        if let Some((_, instead)) = OURS.iter().find(|(ours, _)| Some(*ours) == name.as_deref()) {
-            judge.fault(arg.span, format!("not here: {instead}"));
-        }
-    }
+    judge_args(args, judge);
     let resolved = Spawn {
         program: program.value().map_or_else(|| "redis-server".to_owned(), |text| text.value.clone()),
         cpus: None,
@@ -205,4 +198,29 @@ fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: 
         protocol,
     };
     (resolved, cores::wish(cpus, allowed, judge))
+}
+
+/// The arguments must be options that keyswarm leaves alone. Where one is not, nothing but names of options is shown: what
+/// else stands there may be a password.
+fn judge_args(args: &[Written<Text>], judge: &mut Judge<'_>) {
+    let mut refused = false;
+    if let Some(first) = args.first().filter(|first| !first.value.value.starts_with("--")) {
+        judge.fault(first.span, "the first argument is an option, such as \"--appendonly\"; its value follows it");
+        refused = true;
+    }
+    for arg in args {
+        let name = arg.value.value.strip_prefix("--").and_then(|name| name.split_whitespace().next());
+        let name = name.map(str::to_ascii_lowercase);
+        if let Some((_, instead)) = OURS.iter().find(|(ours, _)| Some(*ours) == name.as_deref()) {
+            judge.fault(arg.span, format!("not here: {instead}"));
+            refused = true;
+        }
+    }
+    let is_option = |text: &str| {
+        text.strip_prefix("--").is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-'))
+    };
+    if refused {
+        let others = args.iter().filter(|arg| !is_option(&arg.value.value));
+        judge.conceal(&others.map(|arg| arg.span).collect::<Vec<_>>());
+    }
 }

@@ -133,8 +133,8 @@ fn scenario() -> impl Strategy<Value = String> {
     );
     let target = (
         prop::sample::select(vec![
-            "url = 'redis://me@h:1/2'",
-            "url = 'redis+unix://me@/tmp/a%20b.sock?db=1'",
+            "url = 'redis://me:@h:1/2'",
+            "url = 'redis+unix://me:@/tmp/a%20b.sock?db=1'",
             "url = 'rediss://[::1]'\ntls = { insecure = true, server_name = 'x' }",
             "spawn = {}",
             "spawn = { cpus = 'auto', maxmemory = '4GB', maxclients = 100, tcp_backlog = 5, args = ['--save', ''] }",

@@ -11,6 +11,8 @@ use super::super::{Endpoint, Protocol, Secret, Tls, Transport};
 
 const DEFAULT_PORT: u16 = 6379;
 const SOCKET: &str = "redis+unix://:PASSWORD@/run/redis.sock?db=0";
+const LONE_USER: &str = "a user without a password: a password alone is written redis://:PASSWORD@HOST, and a user who \
+    needs none redis://USER:@HOST";
 const SCHEMES: &str = "redis://HOST:PORT, rediss://HOST:PORT (TLS) or redis+unix:///PATH";
 /// What stays as it is in a user name or a path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'*');
@@ -51,6 +53,9 @@ fn over_tcp(text: &str, tls: bool) -> Result<Endpoint, String> {
         "" | "/" => 0,
         path => database(&path[1..]).map_err(hint)?,
     };
+    if !url.username().is_empty() && password_at(text).is_none() {
+        return Err(LONE_USER.into());
+    }
     let (user, password) = credentials(url.username(), url.password())?;
     let tls = tls.then(Tls::default);
     Ok(Endpoint { transport: Transport::Tcp { host, port }, tls, user, password, db, protocol: Protocol::Resp2 })
@@ -71,7 +76,11 @@ fn over_unix(rest: &str) -> Result<Endpoint, String> {
         Some(("db", number)) => database(number).map_err(|_| "`?db=` wants the number of a database, such as ?db=0")?,
         _ => return Err(format!("only `?db=N` may follow the path of a socket, a password goes before it: {SOCKET}")),
     };
-    let (user, password) = user_info.split_once(':').map_or((user_info, None), |(user, pass)| (user, Some(pass)));
+    let (user, password) = match user_info.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None if user_info.is_empty() => ("", None),
+        None => return Err(LONE_USER.into()),
+    };
     let (user, password) = credentials(user, password)?;
     let transport = Transport::Unix { path: PathBuf::from(decoded(path)?) };
     Ok(Endpoint { transport, tls: None, user, password, db, protocol: Protocol::Resp2 })
@@ -96,7 +105,7 @@ pub fn password_at(text: &str) -> Option<Range<usize>> {
     Some(start + login.find(':')? + 1..start + login.len())
 }
 
-/// A user without a password logs in with an empty one, as `nopass` users do: to log in as somebody else instead would be
+/// A user with an empty password logs in with that, as `nopass` users do: to log in as somebody else instead would be
 /// wrong. An empty password without a user is none.
 fn credentials(user: &str, password: Option<&str>) -> Result<(Option<String>, Option<Secret>), String> {
     let user = Some(decoded(user)?).filter(|user| !user.is_empty());
@@ -125,8 +134,11 @@ pub fn encoded(text: &str) -> String {
 /// The URL that [`parse`] turns into `endpoint`, with `password` as it stands in URLs in the place of its own if it has one.
 pub fn text(endpoint: &Endpoint, password: impl FnOnce(&Secret) -> String) -> String {
     let mut login = endpoint.user.as_deref().map(encoded).unwrap_or_default();
-    if let Some(secret) = endpoint.password.as_ref().filter(|secret| !secret.reveal().is_empty()) {
-        login.push_str(&format!(":{}", password(secret)));
+    match endpoint.password.as_ref() {
+        Some(secret) if !secret.reveal().is_empty() => login.push_str(&format!(":{}", password(secret))),
+        // The colon tells a user from a password that stands alone.
+        _ if !login.is_empty() => login.push(':'),
+        _ => {}
     }
     if !login.is_empty() {
         login.push('@');
@@ -180,7 +192,6 @@ mod tests {
             ("redis://example:7000/3", "example 7000 db=3"),
             ("redis://:secret@example", "example 6379 db=0 password=secret"),
             ("redis://me:se%40cr%3Aet@example/", "example 6379 db=0 user=me password=se@cr:et"),
-            ("redis://me@example", "example 6379 db=0 user=me password="),
             ("redis://me:@example", "example 6379 db=0 user=me password="),
             ("redis://:@example", "example 6379 db=0"),
             ("rediss://[::1]:6380/1", "::1 6380 db=1 tls"),
@@ -200,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn a_user_alone_is_mostly_a_password() {
+        insta::assert_snapshot!(shown("redis://hunter2@example"), @"a user without a password: a password alone is written redis://:PASSWORD@HOST, and a user who needs none redis://USER:@HOST");
+        assert_eq!(shown("redis+unix://hunter2@/run/redis.sock"), shown("redis://hunter2@example"));
+        assert_eq!(
+            parse("redis://me:@example").map(|endpoint| endpoint.url_shown()).as_deref(),
+            Ok("redis://me:@example:6379/0")
+        );
+    }
+
+    #[test]
     fn a_wrong_url_is_explained_without_its_password() {
         for url in [
             "127.0.0.1:6379",
@@ -213,6 +234,10 @@ mod tests {
             "redis://:hunter2@host/one",
             "redis://:hunter2@host/1?x=hunter2",
             "redis://:hunter2%ff@host",
+            "redis://hunter2@host",
+            "redis+unix://hunter2@/run/redis.sock",
+            "redis://:hunter2",
+            "redis://u:hunter2127.0.0.1",
             "redis-cluster://:hunter2@host",
             "redis+unix://:hunter2@run/redis.sock",
             "redis+unix:///run/redis.sock?password=hunter2",

@@ -21,7 +21,7 @@ order = "shufled"
      × 11 errors in DIR/six.toml
       ╭─[DIR/six.toml:2:30]
     1 │ 
-    2 │ target.spawn = { maxmemory = "1MB", args = ["--requirepass", "***"] }
+    2 │ target.spawn = { maxmemory = "1MB", args = ["--requirepass", ***] }
       ·                              ──┬──          ───────┬───────
       ·                                │                   ╰─┤ not here: write `password = "…"` in
       ·                                │                     │ `spawn`

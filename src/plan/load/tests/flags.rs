@@ -259,10 +259,10 @@ fn within_a_list_or_a_table_texts_have_quotes() {
     insta::assert_snapshot!(set(&["target.spawn.args=['yes', '--appendonly']"]).unwrap_err(), @r#"
      × 1 error on the command line
       ╭─[command line:1:26]
-    1 │ --set target.spawn.args=['yes', '--appendonly']
-      ·                          ──┬──
-      ·                            ╰─┤ the first argument is an option, such
-      ·                              │ as "--appendonly"; its value follows it
+    1 │ --set target.spawn.args=[***, '--appendonly']
+      ·                          ─┬─
+      ·                           ╰─┤ the first argument is an option, such
+      ·                             │ as "--appendonly"; its value follows it
       ╰────
     "#);
 }

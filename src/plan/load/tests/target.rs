@@ -59,7 +59,7 @@ clients.driver = "${PW}"
 clients.stagger = "${PW}"
 dataset.key = "a{${PW}}"
 "#), @r#"
-     × 4 errors in DIR/six.toml
+     × 5 errors in DIR/six.toml
       ╭─[DIR/six.toml:3:30]
     2 │ phase = [{ run = "write" }]
     3 │ target.url = "redis://:${PW}@${NOWHERE}:7000"
@@ -75,8 +75,10 @@ dataset.key = "a{${PW}}"
       ·                      ╰─┤ no duration; write a number and a unit, such
       ·                        │ as "250ms", "5s" or "1m"
     6 │ dataset.key = "a{${PW}}"
-      ·               ─────┬────
-      ·                    ╰── with its variables filled in, this is no template
+      ·               ─────┬────┬
+      ·                    │    ╰── with its variables filled in, this is no template
+      ·                    ╰─┤ `PW` holds a secret, and this is shown and stored;
+      ·                      │ leave it away
       ╰────
     "#);
 }
