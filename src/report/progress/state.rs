@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_round_and_as_small_as_the_rows_allow() {
+    fn groups_are_round_and_no_larger_than_the_rows_demand() {
         let sizes = [1, 20, 21, 40, 41, 100, 101, 200, 201, 1000, 10_000, u32::MAX].map(|n| clients_per_row(n, 20));
         assert_eq!(sizes, [1, 1, 2, 2, 5, 5, 10, 10, 20, 50, 500, 500_000_000]);
         assert_eq!(clients_per_row(7, 1), 10);
