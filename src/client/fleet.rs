@@ -66,9 +66,9 @@ pub struct PassOrder {
 
 /// Stack of a loading thread.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
-/// ... that runs fred, whose parser calls itself once for every level of a nested reply, and a hostile server may nest a
-/// hundred thousand deep. Memory that is not touched costs nothing.
-const FRED_STACK_BYTES: usize = 1024 * 1024 * 1024;
+/// ... that runs fred, whose parser calls itself once for every level of a nested reply: enough for some ten thousand of them.
+/// Memory that is not touched costs nothing.
+const FRED_STACK_BYTES: usize = 256 * 1024 * 1024;
 
 /// N clients on a few threads, ready for phases.
 pub struct Fleet {
