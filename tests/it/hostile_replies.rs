@@ -33,8 +33,9 @@ fn one_byte_at_a_time(driver: &str) {
 
 /// Whatever comes, the run ends in time, keeps its counts and does not call it a success.
 fn any_nonsense(driver: &str) {
-    // fred's parser calls itself for every level, and no stack is deep enough for all of them (README, "Limits").
-    let levels = if driver == "fred" { 4_000 } else { 100_000 };
+    // fred's parser calls itself for every level, no stack is deep enough for all of them (README, "Limits"), and the levels
+    // of unfinished replies add up.
+    let levels = if driver == "fred" { 100 } else { 100_000 };
     let nested = "*1\r\n".repeat(levels).into_bytes();
     let endless = [b"+".as_slice(), &vec![b'A'; 4 << 20]].concat();
     let many = "+OK\r\n".repeat(1_000).into_bytes();
