@@ -7,10 +7,9 @@ use tokio::time::{Instant, sleep};
 
 use super::counters;
 use super::session::Session;
-use crate::client::{Fleet, FleetError, LostConnection, PassOrder, PhaseDone};
+use crate::client::{Fleet, FleetError, LostConnection, PassOrder, PhaseDone, Work};
 use crate::dataset::Version;
-use crate::driver::Op;
-use crate::plan::{Phase, Pipeline, Run, Timeouts};
+use crate::plan::{Phase, Run, Timeouts};
 use crate::record::ClientRecord;
 use crate::report::progress::Update;
 use crate::verdict::{Fate, PhaseOutcome, RunOutcome, Warning};
@@ -48,7 +47,7 @@ impl<'a> Phases<'a> {
         let mut rest = plan.phases.as_slice();
         match (staggered, rest.split_first()) {
             (Some(order), Some((first, later))) => {
-                self.announce(1, &first.name, first.run.name());
+                self.announce(1, &first.name, Some(&first.run));
                 let (admission, done) = self.fleet.admit_and_pass(order).await?;
                 self.session.watch.phase_ended();
                 outcome.phases.push(admitted(admission));
@@ -56,7 +55,7 @@ impl<'a> Phases<'a> {
                 rest = later;
             }
             _ => {
-                self.announce(0, "connect", "connect");
+                self.announce(0, "connect", None);
                 let admission = self.fleet.admit().await?;
                 self.session.watch.phase_ended();
                 outcome.phases.push(admitted(admission));
@@ -71,7 +70,7 @@ impl<'a> Phases<'a> {
             if self.session.stop.is_asked() {
                 break;
             }
-            self.announce(number, &phase.name, phase.run.name());
+            self.announce(number, &phase.name, Some(&phase.run));
             match self.order(&phase.run) {
                 Some(order) => {
                     let done = self.fleet.pass(order).await?;
@@ -90,25 +89,27 @@ impl<'a> Phases<'a> {
     /// The pass of a load phase. Every write phase raises the version.
     fn order(&mut self, run: &Run) -> Option<PassOrder> {
         match *run {
-            Run::Write { pipeline } => {
+            Run::Write(load) => {
                 self.version += 1;
-                Some(PassOrder { op: Op::Write, version: self.version, pipeline })
+                Some(PassOrder { work: Work::Write, version: self.version, load })
             }
-            Run::Verify { pipeline } => Some(PassOrder { op: Op::Read, version: self.version, pipeline }),
+            Run::Verify(load) => Some(PassOrder { work: Work::Read, version: self.version, load }),
+            Run::Mix(load, mix) => Some(PassOrder { work: Work::Mix(mix), version: self.version, load }),
             Run::Wait { .. } => None,
         }
     }
 
-    /// Phase `number` begins; 0 is the admission.
-    fn announce(&self, number: usize, name: &str, run: &'static str) {
+    /// Phase `number` begins; 0 is the admission, which is no `run` of the plan.
+    fn announce(&self, number: usize, name: &str, run: Option<&Run>) {
         let plan = self.session.plan;
         self.session.watch.phase_started(Update::PhaseStarted {
             name: name.to_owned(),
-            run,
+            run: run.map_or("connect", Run::name),
             phase: number + 1,
             phases: plan.phases.len() + 1,
             keys_per_client: plan.dataset.keys(),
             clients: plan.clients.count,
+            lasts: run.and_then(Run::lasts),
         });
     }
 
@@ -141,14 +142,12 @@ impl<'a> Phases<'a> {
 
     /// Keeps what a load phase came to, and waits until nothing of it can still arrive.
     async fn finish(&self, phase: &Phase, done: PhaseDone, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) {
-        let pipeline = phase.run.pipeline();
         let lost = done.lost;
         let (gone, server) = if lost.is_empty() { Default::default() } else { self.wait_until_gone(&lost).await };
         outcome.phases.push(PhaseOutcome {
             name: phase.name.clone(),
             run: phase.run.name(),
-            open_loop: pipeline == Some(Pipeline::All),
-            pipeline,
+            load: phase.run.load().copied(),
             seconds: done.took.as_secs_f64(),
             server,
             record: done.recorder,

@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::client::{Fleet, FleetError};
 use crate::dataset::Version;
 use crate::driver::Connector;
-use crate::plan::{Cleanup, Plan, Run};
+use crate::plan::{Cleanup, Plan};
 use crate::record::Base;
 use crate::target::{self, Target};
 use crate::verdict::{RunOutcome, Warning};
@@ -109,7 +109,7 @@ impl Session<'_> {
     /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
     async fn base(&self, notes: &mut Vec<Warning>) -> Base {
         let control = &self.target.control;
-        let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
+        let writes = self.plan.phases.iter().any(|phase| phase.run.writes());
         match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
             Ok(probe) => {
                 if !writes && probe.common().is_none() && probe.existing > 0 {

@@ -137,7 +137,7 @@ impl Command {
             target::may_flush(spawned, dbsize, self.args.allow_flush)?;
         }
         // A database that is emptied first holds nobody's keys, and reading harms nobody.
-        let writes = self.plan.phases.iter().any(|phase| matches!(phase.run, plan::Run::Write { .. }));
+        let writes = self.plan.phases.iter().any(|phase| phase.run.writes());
         if self.plan.target.flush == Flush::Before || !writes {
             return Ok(());
         }

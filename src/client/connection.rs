@@ -7,13 +7,16 @@ use std::task::Poll;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
+use super::agenda::{Agenda, Turn, Work};
+use super::alarms::Alarms;
 use super::flight::Flight;
-use super::pass::{self, Pass, PassSpec};
+use super::pass::{self, Around, Pass, PassSpec};
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::Place;
-use crate::driver::{AnyDriver, Connector, Driver, Op, Traffic};
+use crate::driver::{AnyDriver, Connector, Driver, Traffic};
+use crate::plan::Until;
 use crate::record::{Base, Ledger};
 use crate::wire::fault::{Broken, Kind, Stage};
 
@@ -38,6 +41,8 @@ pub struct Shared {
     pub connector: Connector,
     /// Asks to stop.
     pub stop: Stop,
+    /// Wakes connections at intended moments; `None` if the system gave no timer.
+    pub alarms: Option<Alarms>,
     /// Limits how many connections are being opened at once, so that a large fleet does not overrun the accept queue.
     pub opening: Semaphore,
     /// Counts of the admission.
@@ -50,6 +55,8 @@ pub struct Shared {
 pub struct Connection {
     client: u32,
     number: u32,
+    /// Connections of its client, itself included.
+    siblings: u32,
     share: Share,
     ledger: Ledger,
     flight: Flight,
@@ -66,6 +73,7 @@ impl Connection {
         Self {
             client,
             number,
+            siblings: connections,
             share,
             ledger: Ledger::new(share.len(), base),
             flight: Flight::new(Instant::now()),
@@ -73,6 +81,12 @@ impl Connection {
             admitted: false,
             lost: None,
         }
+    }
+
+    /// Its turn among `connections` of all clients.
+    fn turn(&self, connections: u64) -> Turn {
+        let number = u64::from(self.client) * u64::from(self.siblings) + u64::from(self.number);
+        Turn { number, of: connections }
     }
 
     /// Its client, from 0.
@@ -88,21 +102,28 @@ impl Connection {
 
     /// Runs a pass over its keys. Every one of them is settled when this returns.
     pub async fn pass(&mut self, spec: PassSpec, shared: &Shared) {
-        pass::count_scheduled(spec.op, &self.share, &mut shared.tally.borrow_mut());
-        if spec.op == Op::Write {
-            self.ledger.begin(spec.version);
+        let dataset = shared.connector.dataset();
+        let mut agenda =
+            Agenda::new(spec.work, &spec.load, self.turn(spec.connections), self.share, dataset, spec.start);
+        pass::count_scheduled(agenda.scheduled(), self.client, &mut shared.tally.borrow_mut());
+        match (spec.work, spec.load.until) {
+            (Work::Mix(_), _) | (Work::Write, Until::After(_)) => self.ledger.begin_versions(),
+            (Work::Write, Until::Pass) => self.ledger.begin(spec.version),
+            (Work::Read, _) => {}
         }
         self.drop_if_dead().await;
         if self.admitted && self.driver.is_none() && !shared.stop.is_asked() {
             Box::pin(self.open(shared, &shared.tally)).await;
         }
         let Some(mut driver) = self.driver.take() else {
-            pass::count_unsent(spec.op, &self.share, self.share.len(), &mut shared.tally.borrow_mut());
+            let lost = !shared.stop.is_asked();
+            let tally = &mut shared.tally.borrow_mut();
+            pass::count_unsent(&mut agenda, Instant::now(), lost, self.client, tally);
             return;
         };
         let result = match &mut driver {
-            AnyDriver::Socket(driver) => self.pass_with(driver.as_mut(), spec, shared).await,
-            AnyDriver::Fred(driver) => self.pass_with(driver.as_mut(), spec, shared).await,
+            AnyDriver::Socket(driver) => self.pass_with(driver.as_mut(), spec, agenda, shared).await,
+            AnyDriver::Fred(driver) => self.pass_with(driver.as_mut(), spec, agenda, shared).await,
         };
         match result {
             Ok(()) => self.driver = Some(driver),
@@ -114,11 +135,18 @@ impl Connection {
         }
     }
 
-    async fn pass_with<D: Driver>(&mut self, driver: &mut D, spec: PassSpec, shared: &Shared) -> Result<(), ()> {
+    async fn pass_with<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        spec: PassSpec,
+        agenda: Agenda,
+        shared: &Shared,
+    ) -> Result<(), ()> {
         let before = driver.traffic();
-        let dataset = shared.connector.dataset();
-        let (tally, stop) = (&shared.tally, &shared.stop);
-        let pass = Pass::new(spec, self.share, dataset, &mut self.ledger, &mut self.flight, tally, stop);
+        let tally = &shared.tally;
+        let around =
+            Around { dataset: shared.connector.dataset(), tally, stop: &shared.stop, alarms: shared.alarms.as_ref() };
+        let pass = Pass::new(spec, self.share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(driver).await.map_err(drop);
         let Traffic { sent, received } = driver.traffic();
         let recorder = &mut tally.borrow_mut().recorder;

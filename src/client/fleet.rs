@@ -11,14 +11,15 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::agenda::Work;
 use super::connection::{Connection, LostConnection};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::stop::Stop;
 use super::worker::{self, Counted, Order, Worker};
 use crate::dataset::{Place, Version};
-use crate::driver::{Connector, Op};
-use crate::plan::{Clients, DriverKind, Pipeline, Timeouts};
+use crate::driver::Connector;
+use crate::plan::{Clients, DriverKind, Load, Timeouts};
 use crate::record::{Base, ClientRecord, Recorder};
 
 /// What keeps a fleet from loading.
@@ -56,12 +57,12 @@ pub struct PhaseDone {
 /// One pass of the fleet over all keys.
 #[derive(Clone, Copy, Debug)]
 pub struct PassOrder {
-    /// Write, or read and compare.
-    pub op: Op,
-    /// The version to write.
+    /// What is done with keys.
+    pub work: Work,
+    /// The version to write, where keys have no versions of their own.
     pub version: Version,
-    /// How many requests may be in flight on a connection.
-    pub pipeline: Pipeline,
+    /// How requests are issued.
+    pub load: Load,
 }
 
 /// Stack of a loading thread.
@@ -74,6 +75,8 @@ const FRED_STACK_BYTES: usize = 256 * 1024 * 1024;
 pub struct Fleet {
     threads: Vec<Thread>,
     timeouts: Timeouts,
+    /// Of all clients together.
+    connections: u64,
     stagger: Duration,
     spin: bool,
     stop: Stop,
@@ -113,7 +116,14 @@ impl Fleet {
             };
             threads.push(Thread::start(number, core, clients, worker).await?);
         }
-        Ok(Self { threads, timeouts, stagger: clients.stagger, spin: clients.spin, stop: stop.clone() })
+        Ok(Self {
+            threads,
+            timeouts,
+            connections: clients.connections_in_all(),
+            stagger: clients.stagger,
+            spin: clients.spin,
+            stop: stop.clone(),
+        })
     }
 
     /// The system's ids of the loading threads.
@@ -177,9 +187,10 @@ impl Fleet {
     }
 
     fn spec(&self, order: PassOrder) -> PassSpec {
-        let PassOrder { op, version, pipeline } = order;
+        let PassOrder { work, version, load } = order;
         let Timeouts { command, silence, .. } = self.timeouts;
-        PassSpec { op, version, pipeline, start: Instant::now(), command, silence, spin: self.spin }
+        let connections = self.connections;
+        PassSpec { work, version, load, connections, start: Instant::now(), command, silence, spin: self.spin }
     }
 
     /// Gives an order to every thread, then waits for all of them.

@@ -3,9 +3,12 @@
 //! `fleet` orders phases from outside, a `worker` is a loading thread, a `connection` lives across phases and owns the ledger
 //! of its keys, and `pass` is the loop. Connections of one thread share that thread's `tally`; threads share nothing.
 
+mod agenda;
+mod alarms;
 mod connection;
 mod fleet;
 mod flight;
+mod moments;
 mod pass;
 pub mod progress;
 mod share;
@@ -13,6 +16,7 @@ mod stop;
 mod tally;
 mod worker;
 
+pub use agenda::Work;
 pub use connection::LostConnection;
 pub use fleet::{Fleet, FleetError, PassOrder, PhaseDone};
 pub use stop::Stop;

@@ -15,25 +15,29 @@ use std::time::Duration;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::flight::Flight;
+use super::agenda::{Agenda, Ops, Work};
+use super::alarms::Alarms;
+use super::flight::{Asked, Flight};
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::{Dataset, Version};
 use crate::driver::{Completion, Driver, Op, Request, Traffic};
-use crate::plan::Pipeline;
+use crate::plan::{Load, Pipeline};
 use crate::record::Ledger;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 
-/// What a pass does, the same for all connections.
+/// What a phase does, the same for all connections.
 #[derive(Clone, Copy, Debug)]
 pub struct PassSpec {
-    /// Write, or read and compare.
-    pub op: Op,
-    /// The version that a write pass writes.
+    /// What is done with keys.
+    pub work: Work,
+    /// The version that a write pass writes, where keys have no versions of their own.
     pub version: Version,
-    /// How many requests may be in flight; `All` makes it an open loop in which everything is due at `start`.
-    pub pipeline: Pipeline,
+    /// How requests are issued.
+    pub load: Load,
+    /// Connections of all clients together, among which a rate is divided.
+    pub connections: u64,
     /// When the phase began.
     pub start: Instant,
     /// `timeouts.command`
@@ -42,6 +46,19 @@ pub struct PassSpec {
     pub silence: Duration,
     /// Never sleep.
     pub spin: bool,
+}
+
+/// What a pass finds on its thread.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The data.
+    pub dataset: &'a Dataset,
+    /// Where everything is counted.
+    pub tally: &'a RefCell<Tally>,
+    /// Asks to stop.
+    pub stop: &'a Stop,
+    /// Finer than the event loop's timer; `None` where that must do.
+    pub alarms: Option<&'a Alarms>,
 }
 
 /// Unanswered requests, late ones included, stay below so many windows: a slow server is not fed without end.
@@ -56,17 +73,18 @@ pub use account::{count_scheduled, count_unsent};
 /// One connection's pass.
 pub struct Pass<'a> {
     spec: PassSpec,
+    around: Around<'a>,
     share: Share,
-    dataset: &'a Dataset,
+    agenda: Agenda,
     ledger: &'a mut Ledger,
     flight: &'a mut Flight,
-    tally: &'a RefCell<Tally>,
-    stop: &'a Stop,
-    /// The next position to send.
-    next: u64,
-    /// The version that is written or expected.
-    version: Version,
     now: Instant,
+    /// The next intended moment, if that is all that is waited for.
+    next_due: Option<Instant>,
+    /// The moment for which an alarm is set.
+    alarm: Option<Instant>,
+    /// Since when there is room for another request; `None` while there is none.
+    room_since: Option<Instant>,
     /// Set once a stop was asked: until when requests in flight are waited for.
     drain_until: Option<Instant>,
     traffic: Traffic,
@@ -84,33 +102,32 @@ pub struct Pass<'a> {
 enum Woke {
     Driver(Result<(), Broken>),
     Timer,
+    Due,
     Stop,
 }
 
 impl<'a> Pass<'a> {
-    /// A pass over `share`. The ledger has begun the pass if it writes.
+    /// A pass over `share` by its `agenda`. The ledger has begun the pass if it writes.
     pub fn new(
         spec: PassSpec,
         share: Share,
-        dataset: &'a Dataset,
+        agenda: Agenda,
         ledger: &'a mut Ledger,
         flight: &'a mut Flight,
-        tally: &'a RefCell<Tally>,
-        stop: &'a Stop,
+        around: Around<'a>,
     ) -> Self {
-        let version = if spec.op == Op::Write { spec.version } else { ledger.expected() };
         let now = Instant::now();
         Self {
             spec,
+            around,
             share,
-            dataset,
+            agenda,
             ledger,
             flight,
-            tally,
-            stop,
-            next: 0,
-            version,
             now,
+            next_due: None,
+            alarm: None,
+            room_since: Some(now),
             drain_until: None,
             traffic: Traffic::default(),
             moved: now,
@@ -125,9 +142,9 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// The connection is lost, or was given up as silent; it must not be used again.
     pub async fn run<D: Driver>(mut self, driver: &mut D) -> Result<(), Broken> {
-        let result = if self.stop.is_asked() { Ok(()) } else { self.load(driver).await };
+        let result = if self.around.stop.is_asked() { Ok(()) } else { self.load(driver).await };
         match &result {
-            Ok(()) => self.leave_unsent(),
+            Ok(()) => self.leave_unsent(false),
             Err(broken) => self.lose(broken),
         }
         self.count_time();
@@ -136,7 +153,7 @@ impl<'a> Pass<'a> {
 
     async fn load<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
         let mut done = Vec::new();
-        let stop = self.stop.clone();
+        let stop = self.around.stop.clone();
         let mut stopped = std::pin::pin!(stop.asked());
         self.traffic = driver.traffic();
         let mut timer = std::pin::pin!(sleep_until(self.deadline()));
@@ -148,6 +165,9 @@ impl<'a> Pass<'a> {
             if self.is_over() {
                 return Ok(());
             }
+            if self.next_due.is_some() && self.around.alarms.is_none() {
+                self.set_timer(timer.as_mut());
+            }
             let woke = self.wait(driver, &mut done, timer.as_mut(), stopped.as_mut()).await;
             self.now = Instant::now();
             self.watch_traffic(driver.traffic());
@@ -156,11 +176,12 @@ impl<'a> Pass<'a> {
                     self.settle(&mut done);
                     result?;
                     // A driver that is always ready would never let the stop be seen.
-                    if self.drain_until.is_none() && self.stop.is_asked() {
+                    if self.drain_until.is_none() && self.around.stop.is_asked() {
                         self.begin_to_drain(timer.as_mut());
                     }
                 }
                 Woke::Timer => self.set_timer(timer.as_mut()),
+                Woke::Due => {}
                 Woke::Stop => self.begin_to_drain(timer.as_mut()),
             }
             self.keep_patience()?;
@@ -171,7 +192,7 @@ impl<'a> Pass<'a> {
     /// waited for, so that the next pass starts on a connection that owes nothing.
     fn is_over(&mut self) -> bool {
         let stopping = self.drain_until.is_some();
-        if self.flight.waiting() > 0 || self.next < self.share.len() && !stopping {
+        if self.flight.waiting() > 0 || !stopping && self.agenda.due(self.now).is_some() {
             return false;
         }
         self.settled.get_or_insert(self.now);
@@ -189,11 +210,20 @@ impl<'a> Pass<'a> {
             if let Poll::Ready(result) = driver.poll(cx, done) {
                 return Poll::Ready(Woke::Driver(result));
             }
+            if let Some(due) = self.next_due {
+                if Instant::now() >= due {
+                    return Poll::Ready(Woke::Due);
+                }
+                if let Some(alarms) = self.around.alarms.filter(|_| self.alarm != Some(due)) {
+                    alarms.set(due, cx.waker());
+                    self.alarm = Some(due);
+                }
+            }
             if self.alarms_set {
                 if timer.is_elapsed() {
                     return Poll::Ready(Woke::Timer);
                 }
-                if self.drain_until.is_none() && self.stop.is_asked() {
+                if self.drain_until.is_none() && self.around.stop.is_asked() {
                     return Poll::Ready(Woke::Stop);
                 }
             } else {
@@ -226,36 +256,55 @@ impl<'a> Pass<'a> {
         if self.flight.unanswered() > 0 {
             at = at.min(self.moved + self.spec.silence);
         }
-        if self.queue_is_due() {
-            at = at.min(self.spec.start + self.spec.command);
+        if self.spec.load.is_open_loop()
+            && let Some(due) = self.agenda.due(self.now)
+        {
+            at = at.min(if due > self.now { due } else { due + self.spec.command });
         }
         at.min(self.drain_until.unwrap_or(at))
-    }
-
-    fn is_open(&self) -> bool {
-        self.spec.pipeline == Pipeline::All
-    }
-
-    /// Whether requests wait in the virtual queue of an open loop.
-    fn queue_is_due(&self) -> bool {
-        self.is_open() && self.next < self.share.len()
     }
 
     fn fill<D: Driver>(&mut self, driver: &mut D) {
         if self.flight.unanswered() == 0 {
             (self.moved, self.answered) = (self.now, self.now);
         }
-        while self.next < self.share.len() && self.window_has_room() && driver.has_room() {
-            let slot = self.share.slot(self.next, self.dataset);
-            let ticket = self.flight.push(slot, self.now);
-            let place = self.share.place(slot);
-            driver.submit(Request { ticket, op: self.spec.op, place, version: self.version });
-            self.next += 1;
+        self.next_due = None;
+        let mut sent = Ops::default();
+        while let Some(due) = self.agenda.due(self.now) {
+            if due > self.now {
+                self.next_due = Some(due);
+                break;
+            }
+            if !(self.window_has_room() && driver.has_room()) {
+                self.room_since = None;
+                break;
+            }
+            let (slot, op) = self.agenda.take(self.around.dataset);
+            self.note_lag(due);
+            let version = match op {
+                Op::Write => self.ledger.send(slot, self.spec.version),
+                Op::Read => self.ledger.expected(slot),
+            };
+            let ticket = self.flight.push(Asked { slot, op, version }, due, self.now);
+            driver.submit(Request { ticket, op, place: self.share.place(slot), version });
+            sent.count(op);
+        }
+        if self.agenda.is_open_ended() && sent.all() > 0 {
+            count_scheduled(sent, self.client(), &mut self.around.tally.borrow_mut());
+        }
+    }
+
+    /// By how much a request leaves later than it could have.
+    fn note_lag(&mut self, due: Instant) {
+        let room_since = *self.room_since.get_or_insert(self.now);
+        if self.spec.load.rate.is_some() {
+            let lag = self.now.saturating_duration_since(due.max(room_since));
+            self.around.tally.borrow_mut().recorder.send_lag.record(lag, 1);
         }
     }
 
     fn window_has_room(&self) -> bool {
-        match self.spec.pipeline {
+        match self.spec.load.pipeline {
             Pipeline::All => true,
             Pipeline::Window(window) => {
                 let window = u64::from(window);

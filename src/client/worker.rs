@@ -7,13 +7,13 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::alarms::Alarms;
 use super::connection::{Connection, LostConnection, Shared};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::tally::Tally;
 use crate::dataset::Place;
 use crate::driver::Connector;
-use crate::plan::Pipeline;
 use crate::record::{ClientRecord, Recorder};
 
 use super::stop::Stop;
@@ -67,6 +67,7 @@ impl Worker {
         let shared = Shared {
             connector,
             stop,
+            alarms: Alarms::new().ok(),
             opening: Semaphore::new(OPENING_AT_ONCE),
             admission: Tally::default().into(),
             tally: Tally::default().into(),
@@ -89,7 +90,7 @@ impl Worker {
                     let _ = reply.send(self.admission());
                 }
                 Order::Pass(spec, reply) => {
-                    self.begin(&self.shared.tally, spec.pipeline == Pipeline::All);
+                    self.begin(&self.shared.tally, spec.load.is_open_loop());
                     self.run(move |mut connection, shared| async move {
                         connection.pass(spec, &shared).await;
                         connection
@@ -99,7 +100,7 @@ impl Worker {
                 }
                 Order::AdmitAndPass(stagger, spec, reply) => {
                     self.begin(&self.shared.admission, false);
-                    self.begin(&self.shared.tally, spec.pipeline == Pipeline::All);
+                    self.begin(&self.shared.tally, spec.load.is_open_loop());
                     self.run(move |mut connection, shared| async move {
                         let start = spec.start + stagger * connection.client();
                         tokio::select! {
@@ -152,6 +153,7 @@ impl Worker {
                     None => break,
                 },
                 _ = tick.tick() => self.tell(),
+                () = ring(self.shared.alarms.as_ref()) => {}
             }
         }
         self.tell();
@@ -173,6 +175,14 @@ impl Worker {
         let lost = self.connections.iter_mut().filter_map(Connection::take_lost).collect();
         Counted { recorder, clients, lost }
     }
+}
+
+/// Wakes whoever is due, for as long as it is polled.
+async fn ring(alarms: Option<&Alarms>) {
+    if let Some(alarms) = alarms {
+        alarms.ring().await;
+    }
+    std::future::pending().await
 }
 
 /// Runs a worker on the calling thread until its orders end.

@@ -6,11 +6,13 @@
 
 mod author;
 mod order;
+mod pick;
 mod template;
 mod value;
 
 pub use author::{Author, Mix};
 pub use order::Order;
+pub use pick::{Pick, Picker};
 pub use template::Template;
 pub use value::{Alphabet, Sizes, ValuePattern};
 

@@ -30,7 +30,7 @@ impl Order {
 }
 
 /// A small Feistel network over the next even number of bits, walked until it lands inside (fewer than four steps on average).
-fn shuffled(seed: u64, position: u64, len: u64) -> u64 {
+pub fn shuffled(seed: u64, position: u64, len: u64) -> u64 {
     if len < 2 {
         return position;
     }

@@ -3,6 +3,7 @@
 //! `scenario` reads what a person wrote, `resolve` turns it into this, and everything to the right works from this alone.
 
 mod load;
+mod phase;
 pub mod predict;
 mod resolve;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use crate::dataset::Dataset;
 
 pub use load::{Surroundings, load};
+pub use phase::{Arrivals, Load, Mix, Phase, Pipeline, Rate, Run, Until};
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]
@@ -251,63 +253,6 @@ pub struct Timeouts {
     pub command: Duration,
     /// A connection with requests in flight on which no byte moves for so long is given up.
     pub silence: Duration,
-}
-
-/// One load phase.
-#[derive(Clone, Debug)]
-pub struct Phase {
-    /// Its name, unique within the plan.
-    pub name: String,
-    /// What is done.
-    pub run: Run,
-}
-
-/// What a phase does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// Every client writes each of its keys once.
-    Write {
-        /// How the requests are issued.
-        pipeline: Pipeline,
-    },
-    /// Every client reads each of its keys once and compares every byte.
-    Verify {
-        /// How the requests are issued.
-        pipeline: Pipeline,
-    },
-    /// Nothing is sent for so long.
-    Wait {
-        /// How long.
-        duration: Duration,
-    },
-}
-
-impl Run {
-    /// The kind's name in scenarios and results.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Write { .. } => "write",
-            Self::Verify { .. } => "verify",
-            Self::Wait { .. } => "wait",
-        }
-    }
-
-    /// The window, for phases that load.
-    pub const fn pipeline(&self) -> Option<Pipeline> {
-        match *self {
-            Self::Write { pipeline } | Self::Verify { pipeline } => Some(pipeline),
-            Self::Wait { .. } => None,
-        }
-    }
-}
-
-/// How many requests may be in flight on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipeline {
-    /// So many, refilled as replies arrive; closed loop. At least 1.
-    Window(u32),
-    /// Everything is due at the start of the phase: an open loop with a virtual queue.
-    All,
 }
 
 /// What makes a run pass. What is absent is not judged.

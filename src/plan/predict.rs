@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Phase, Plan, Run, Server, Transport};
+use super::{Load, Phase, Plan, Run, Server, Transport, Until};
 use crate::dataset::{Dataset, Place, ValuePattern};
 use crate::scenario::units::{counted, number_shown, size_shown};
 
@@ -62,8 +62,8 @@ pub struct Prediction {
     pub bytes_per_key: f64,
     /// Memory of the server with all keys and connections, in bytes: about.
     pub server_bytes: u64,
-    /// Bytes that each phase moves, in the plan's order.
-    pub phases: Vec<PhaseTraffic>,
+    /// Bytes that each phase moves, in the plan's order; `None` if that depends on how fast the server is.
+    pub phases: Vec<Option<PhaseTraffic>>,
     /// Sockets in all, keyswarm's own included.
     pub sockets: u64,
     /// File descriptors in all.
@@ -143,7 +143,7 @@ pub fn predict(plan: &Plan, room: Room) -> Prediction {
 
 fn warn(plan: &Plan, prediction: &mut Prediction) {
     let Prediction { keys, server_bytes, sockets, room, warnings, .. } = prediction;
-    let writes = plan.phases.iter().any(|phase| matches!(phase.run, Run::Write { .. }));
+    let writes = plan.phases.iter().any(|phase| phase.run.writes());
     if let Server::Spawned(spawn) = &plan.target.server {
         if let Some(maxmemory) = spawn.maxmemory
             && writes
@@ -224,13 +224,22 @@ impl Means {
         }
     }
 
-    fn traffic(&self, phase: &Phase, keys: u64) -> PhaseTraffic {
-        let total = |mean: f64| (mean * keys as f64).round() as u64;
-        match phase.run {
-            Run::Write { .. } => PhaseTraffic { sent: total(self.set), received: total("+OK\r\n".len() as f64) },
-            Run::Verify { .. } => PhaseTraffic { sent: total(self.get), received: total(self.value_reply) },
-            Run::Wait { .. } => PhaseTraffic::default(),
-        }
+    fn traffic(&self, phase: &Phase, keys: u64) -> Option<PhaseTraffic> {
+        let reads = match phase.run {
+            Run::Write(_) => 0.0,
+            Run::Verify(_) => 1.0,
+            Run::Mix(_, mix) => mix.reads,
+            Run::Wait { .. } => return Some(PhaseTraffic::default()),
+        };
+        let requests = match phase.run.load()? {
+            Load { until: Until::Pass, .. } => keys as f64,
+            Load { until: Until::After(duration), rate, .. } => rate.as_ref()?.per_second * duration.as_secs_f64(),
+        };
+        let total = |write: f64, read: f64| ((write * (1.0 - reads) + read * reads) * requests).round() as u64;
+        Some(PhaseTraffic {
+            sent: total(self.set, self.get),
+            received: total("+OK\r\n".len() as f64, self.value_reply),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the server has said about every key: two bits per key and write pass, and what a reading means in their light.
 
+use super::versions::Versions;
 use crate::dataset::{Reading, Version};
 
 /// What became of the write of one key.
@@ -78,6 +79,8 @@ pub struct Ledger {
     slots: u64,
     base: Base,
     passes: Vec<Pass>,
+    /// Takes the place of the passes once some keys are written more often than others.
+    versions: Option<Box<Versions>>,
 }
 
 #[derive(Clone, Debug)]
@@ -94,31 +97,81 @@ const FATES_PER_WORD: u64 = 32;
 impl Ledger {
     /// A ledger for `slots` keys on top of `base`.
     pub fn new(slots: u64, base: Base) -> Self {
-        Self { slots, base, passes: Vec::new() }
+        Self { slots, base, passes: Vec::new(), versions: None }
     }
 
-    /// Begins a write pass; every key is not sent yet.
+    /// Begins a write pass in which every key is written in `version`; none is sent yet. Where versions are kept key by
+    /// key, it goes on from those.
     pub fn begin(&mut self, version: Version) {
-        let words = self.slots.div_ceil(FATES_PER_WORD) as usize;
-        self.passes.push(Pass { version, fates: vec![0; words].into_boxed_slice(), unsettled: false });
+        if self.versions.is_none() {
+            let words = self.slots.div_ceil(FATES_PER_WORD) as usize;
+            self.passes.push(Pass { version, fates: vec![0; words].into_boxed_slice(), unsettled: false });
+        }
     }
 
-    /// Enters the fate of a key in the pass that began last.
-    pub fn set(&mut self, slot: u64, fate: Fate) {
-        if let Some(pass) = self.passes.last_mut() {
+    /// From here on every key has versions of its own.
+    pub fn begin_versions(&mut self) {
+        if self.versions.is_none() {
+            let mut versions = Versions::new(self.slots, |slot| self.known(slot));
+            versions.set_unsettled(self.passes.iter().any(|pass| pass.unsettled));
+            self.versions = Some(Box::new(versions));
+            self.passes.clear();
+        }
+    }
+
+    /// The versions that may be under a key, newest first, and whether a write of this run put one there.
+    fn known(&self, slot: u64) -> (Vec<Version>, Fate) {
+        let mut there = Vec::new();
+        for pass in self.passes.iter().rev() {
+            match pass.get(slot) {
+                Fate::Acknowledged => {
+                    there.push(pass.version);
+                    return (there, Fate::Acknowledged);
+                }
+                Fate::Unknown => there.push(pass.version),
+                Fate::NotSent | Fate::Refused => {}
+            }
+        }
+        let fate = if there.is_empty() { Fate::NotSent } else { Fate::Unknown };
+        if let Base::Existing(version) = self.base {
+            there.push(version);
+        }
+        (there, fate)
+    }
+
+    /// The version that a write of the key sends, in a pass that would write `version`.
+    pub fn send(&mut self, slot: u64, version: Version) -> Version {
+        self.versions.as_mut().map_or(version, |versions| versions.send(slot))
+    }
+
+    /// Enters the fate of a write: of the pass that began last, or of `version` where versions are kept key by key.
+    pub fn set(&mut self, slot: u64, version: Version, fate: Fate) {
+        if let Some(versions) = &mut self.versions {
+            versions.set(slot, version, fate);
+        } else if let Some(pass) = self.passes.last_mut() {
             pass.set(slot, fate);
         }
     }
 
     /// Whether a lost connection may still have writes of the last pass on their way.
     pub fn set_unsettled(&mut self, unsettled: bool) {
-        if let Some(pass) = self.passes.last_mut() {
+        if let Some(versions) = &mut self.versions {
+            versions.set_unsettled(unsettled);
+        } else if let Some(pass) = self.passes.last_mut() {
             pass.unsettled = unsettled;
         }
     }
 
-    /// The version that a reading should find if everything went well.
-    pub fn expected(&self) -> Version {
+    /// The version that a reading of the key should find if everything went well.
+    pub fn expected(&self, slot: u64) -> Version {
+        match &self.versions {
+            Some(versions) => versions.expected(slot),
+            None => self.newest(),
+        }
+    }
+
+    /// The version of the last pass.
+    fn newest(&self) -> Version {
         match (self.passes.last(), self.base) {
             (Some(pass), _) => pass.version,
             (None, Base::Existing(version)) => version,
@@ -128,11 +181,17 @@ impl Ledger {
 
     /// Whether a write of this run put a value under the key, or may have.
     pub fn may_hold(&self, slot: u64) -> bool {
-        self.passes.iter().any(|pass| matches!(pass.get(slot), Fate::Acknowledged | Fate::Unknown))
+        match &self.versions {
+            Some(versions) => versions.may_hold(slot),
+            None => self.passes.iter().any(|pass| matches!(pass.get(slot), Fate::Acknowledged | Fate::Unknown)),
+        }
     }
 
-    /// What to call what was found under a key, where the version of [`Self::expected`] was asked for.
-    pub fn judge(&self, slot: u64, found: Found) -> Class {
+    /// What to call what was found under a key, where version `asked` was expected.
+    pub fn judge(&self, slot: u64, asked: Version, found: Found) -> Class {
+        if let Some(versions) = &self.versions {
+            return versions.judge(slot, asked, found);
+        }
         match found {
             Found::Value(Reading::Matched) => Class::Matched,
             Found::Value(Reading::Foreign(_)) => Class::Foreign,
@@ -144,7 +203,7 @@ impl Ledger {
 
     /// Old and new are both right after an unknown write; only the new one after an acknowledged one.
     fn judge_version(&self, slot: u64, version: Version) -> Class {
-        let newest = self.expected();
+        let newest = self.newest();
         let mut late = false;
         for pass in self.passes.iter().rev() {
             let fate = pass.get(slot);
@@ -211,89 +270,4 @@ impl Pass {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(base: Base, fates: &[Fate]) -> Ledger {
-        let mut ledger = Ledger::new(100, base);
-        let first = match base {
-            Base::Empty => 1,
-            Base::Existing(version) => version + 1,
-        };
-        for (pass, fate) in fates.iter().enumerate() {
-            ledger.begin(first + pass as Version);
-            ledger.set(70, *fate);
-        }
-        ledger
-    }
-
-    fn other(version: Version) -> Found {
-        Found::Value(Reading::OtherVersion(version))
-    }
-
-    #[test]
-    fn a_missing_key_is_lost_only_if_it_was_acknowledged() {
-        use Fate::*;
-        let missing = |fates: &[Fate]| after(Base::Empty, fates).judge(70, Found::Missing);
-        assert_eq!(missing(&[Acknowledged]), Class::Lost);
-        assert_eq!(missing(&[Acknowledged, Unknown]), Class::Lost);
-        for fates in [&[NotSent][..], &[Refused], &[Unknown], &[]] {
-            assert_eq!(missing(fates), Class::Absent, "{fates:?}");
-        }
-        assert_eq!(after(Base::Empty, &[Acknowledged]).judge(71, Found::Missing), Class::Absent);
-    }
-
-    #[test]
-    fn old_and_new_are_right_after_an_unknown_write_and_only_then() {
-        use Fate::*;
-        for (second, class) in [
-            (Unknown, Class::Matched),
-            (Refused, Class::Matched),
-            (NotSent, Class::Matched),
-            (Acknowledged, Class::Stale),
-        ] {
-            assert_eq!(after(Base::Empty, &[Acknowledged, second]).judge(70, other(1)), class, "{second:?}");
-        }
-        // Two versions back, with an acknowledged one between.
-        assert_eq!(after(Base::Empty, &[Acknowledged, Acknowledged, Unknown]).judge(70, other(1)), Class::Stale);
-        assert_eq!(after(Base::Existing(4), &[Unknown]).judge(70, other(4)), Class::Matched);
-        assert_eq!(after(Base::Existing(4), &[Unknown]).judge(70, other(3)), Class::Stale);
-        assert_eq!(after(Base::Empty, &[Acknowledged]).judge(70, other(9)), Class::Foreign);
-    }
-
-    #[test]
-    fn what_may_still_arrive_is_undecided() {
-        let mut ledger = after(Base::Empty, &[Fate::Acknowledged, Fate::Unknown]);
-        ledger.set_unsettled(true);
-        assert_eq!(ledger.judge(70, other(1)), Class::Undecided);
-        assert_eq!(ledger.judge(70, Found::Value(Reading::Matched)), Class::Matched);
-        ledger.set_unsettled(false);
-        assert_eq!(ledger.judge(70, other(1)), Class::Matched);
-        let mut ledger = after(Base::Empty, &[Fate::Unknown]);
-        ledger.set_unsettled(true);
-        assert_eq!(ledger.judge(70, Found::Missing), Class::Undecided);
-    }
-
-    #[test]
-    fn a_verify_only_run_expects_the_version_that_it_found() {
-        let ledger = Ledger::new(10, Base::Existing(3));
-        assert_eq!(ledger.expected(), 3);
-        assert_eq!(ledger.judge(1, Found::Missing), Class::Absent);
-        assert_eq!(ledger.judge(1, other(2)), Class::Stale);
-    }
-
-    #[test]
-    fn neighbours_keep_their_fates() {
-        let mut ledger = Ledger::new(100, Base::Empty);
-        ledger.begin(1);
-        let fates = [Fate::Acknowledged, Fate::Refused, Fate::Unknown, Fate::NotSent];
-        for slot in 0..100 {
-            ledger.set(slot, fates[slot as usize % 4]);
-        }
-        for slot in 0..100 {
-            assert_eq!(ledger.passes[0].get(slot), fates[slot as usize % 4]);
-        }
-        ledger.set(33, Fate::NotSent);
-        assert_eq!(ledger.passes[0].get(33), Fate::NotSent);
-    }
-}
+mod tests;

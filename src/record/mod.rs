@@ -5,6 +5,7 @@
 mod errors;
 mod latency;
 mod ledger;
+mod versions;
 
 use std::time::Duration;
 
@@ -140,6 +141,8 @@ pub struct Recorder {
     pub service: Latency,
     /// From the intended moment; stays empty in a closed loop, where it is the same.
     pub response: Latency,
+    /// By how much requests of a rate left later than they could have: due, with room in the window and in the socket.
+    pub send_lag: Latency,
     /// Bytes sent.
     pub bytes_sent: u64,
     /// Bytes received.
@@ -267,14 +270,26 @@ impl Connects {
 impl Recorder {
     /// Adds what another thread counted.
     pub fn add(&mut self, other: &Self) {
-        let Self { requests, keys, timeouts, errors, service, response, bytes_sent, bytes_received, connects, wrong } =
-            other;
+        let Self {
+            requests,
+            keys,
+            timeouts,
+            errors,
+            service,
+            response,
+            send_lag,
+            bytes_sent,
+            bytes_received,
+            connects,
+            wrong,
+        } = other;
         self.requests.add(requests);
         self.keys.add(keys);
         self.timeouts.add(timeouts);
         self.errors.add(errors);
         self.service.add(service);
         self.response.add(response);
+        self.send_lag.add(send_lag);
         self.bytes_sent += bytes_sent;
         self.bytes_received += bytes_received;
         self.connects.add(connects);

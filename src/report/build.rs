@@ -26,7 +26,7 @@ pub fn document(plan: &Plan, outcome: &Outcome, judgement: &Judgement) -> result
         warnings: judgement.warnings.iter().map(wording::warning).collect(),
         load: load(plan),
         runs: runs(&plan.dataset, outcome, &judgement.reconciliations),
-        generator: generator(&outcome.generator),
+        generator: generator(&outcome.generator, &send_lag(outcome)),
         server: server(outcome, judgement),
         bottleneck: None,
         limit: None,
@@ -70,16 +70,29 @@ fn runs(dataset: &Dataset, outcome: &Outcome, reconciliations: &[Reconciliation]
 
 fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
     let record = &phase.record;
-    let Recorder { requests, keys, timeouts, errors, service, response, bytes_sent, bytes_received, connects, wrong } =
-        record;
+    let Recorder {
+        requests,
+        keys,
+        timeouts,
+        errors,
+        service,
+        response,
+        send_lag,
+        bytes_sent,
+        bytes_received,
+        connects,
+        wrong,
+    } = record;
     let service = latency(service);
-    let response = if phase.open_loop { latency(response) } else { service.clone() };
+    let response = if phase.is_open_loop() { latency(response) } else { service.clone() };
     result::Phase {
         name: phase.name.clone(),
         run: phase.run.to_owned(),
         seconds: finite(phase.seconds),
-        load_loop: if phase.open_loop { "open" } else { "closed" }.to_owned(),
-        pipeline: phase.pipeline.map(pipeline),
+        load_loop: if phase.is_open_loop() { "open" } else { "closed" }.to_owned(),
+        pipeline: phase.load.map(|load| pipeline(load.pipeline)),
+        offered_per_second: phase.load.and_then(|load| load.rate).map(|rate| rate.per_second),
+        arrivals: phase.load.and_then(|load| load.rate).map(|rate| rate.arrivals.name().to_owned()),
         requests: self::requests(requests),
         keys: self::keys(keys, wrong.iter().map(|wrong| example(dataset, wrong)).collect()),
         timeouts: self::timeouts(timeouts),
@@ -89,6 +102,7 @@ fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
         bytes_sent: *bytes_sent,
         bytes_received: *bytes_received,
         latency_us: result::Latencies { service, response },
+        send_lag_us: (send_lag.count() > 0).then(|| latency(send_lag)),
         connect: connect(connects),
         clients: phase.clients.iter().zip(0..).map(|(record, id)| client(id, record)).collect(),
     }
@@ -233,14 +247,21 @@ fn client(id: u32, record: &ClientRecord) -> result::Client {
     }
 }
 
-fn generator(generator: &Generator) -> result::Generator {
+/// By how much requests left late, over all phases with a rate.
+fn send_lag(outcome: &Outcome) -> Latency {
+    let mut all = Latency::default();
+    outcome.runs.iter().flat_map(|run| &run.phases).for_each(|phase| all.add(&phase.record.send_lag));
+    all
+}
+
+fn generator(generator: &Generator, send_lag: &Latency) -> result::Generator {
     result::Generator {
         cpu_seconds: generator.cpu_seconds.map(finite),
         cpu_percent_max: generator.cpu_percent_max.map(finite),
         rss_bytes_max: generator.rss_bytes_max,
         host_cpu_percent_max: generator.host_cpu_percent_max.map(finite),
         host_cores: generator.host_cores,
-        send_lag_us: None,
+        send_lag_us: (send_lag.count() > 0).then(|| latency(send_lag)),
         ceiling: None,
         bound: None,
     }

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
-use crate::plan::{Cleanup, Clients, Flush, LimitSet, Phase, Pipeline, Plan, Protocol, Run, Server, Spawn};
-use crate::scenario::units::{counted, duration_shown, lines, number_shown, size_shown, size_text};
+use crate::plan::{
+    Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Spawn, Until,
+};
+use crate::scenario::units::{counted, duration_shown, lines, number_shown, rate_shown, size_shown, size_text};
 
 /// Columns in all, and of the labels on the left.
 const WIDTH: usize = 80;
@@ -23,6 +25,11 @@ pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Wri
         row(out, if at == 0 { "data" } else { "" }, text)?;
     }
     phases(plan, prediction, out)?;
+    if let Some(uneven) = plan.phases.iter().find(|phase| phase.run.writes_unevenly()) {
+        // Two bytes and two bits, see `record::versions`.
+        let bytes = prediction.keys * 9 / 4;
+        row(out, "versions", &format!("key by key from {} on, {} in this process", uneven.name, size_shown(bytes)))?;
+    }
     row(out, "limits", &limits(plan))?;
     row(out, "sockets", &sockets(plan, prediction))?;
     row(out, "longest", &longest(plan, prediction))?;
@@ -145,14 +152,15 @@ fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Resu
     let loads: Vec<_> =
         plan.phases.iter().zip(&prediction.phases).map(|(phase, traffic)| load(phase, traffic)).collect();
     let widest = |column: usize| loads.iter().flatten().map(|load| load[column].chars().count()).max().unwrap_or(0);
-    let (pipelines, sent, received) = (widest(1), widest(2), widest(3));
+    let (commands, pipelines, sent, received) = (widest(0), widest(1), widest(2), widest(3));
     for (at, (phase, load)) in plan.phases.iter().zip(&loads).enumerate() {
         let label = if at == 0 { "phases" } else { "" };
         write!(out, "  {label:<LABEL$}{:<names$}  ", phase.name)?;
         match load {
             Ok([command, pipeline, out_bytes, in_bytes]) => {
                 let sizes = format!("{out_bytes:>sent$} out, {in_bytes:>received$} in");
-                writeln!(out, "{command}  {pipeline:<pipelines$}  {sizes}")?;
+                let sizes = if out_bytes.is_empty() { "as many bytes as the server takes" } else { &sizes };
+                writeln!(out, "{command:<commands$}  {pipeline:<pipelines$}  {sizes}")?;
             }
             Err(nothing) => writeln!(out, "{nothing}")?,
         }
@@ -161,18 +169,38 @@ fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Resu
 }
 
 /// Command, pipeline, bytes sent and received; or the words for a phase that sends nothing.
-fn load(phase: &Phase, traffic: &PhaseTraffic) -> Result<[String; 4], String> {
-    let (command, pipeline) = match phase.run {
+fn load(phase: &Phase, traffic: &Option<PhaseTraffic>) -> Result<[String; 4], String> {
+    let (command, load) = match phase.run {
         Run::Wait { duration } => return Err(format!("nothing is sent for {}", duration_shown(duration))),
-        Run::Write { pipeline } => ("SET", pipeline),
-        Run::Verify { pipeline } => ("GET", pipeline),
+        Run::Write(load) => ("SET".to_owned(), load),
+        Run::Verify(load) => ("GET".to_owned(), load),
+        Run::Mix(load, Mix { reads, pick }) => {
+            (format!("{} % GET, else SET, keys {}", reads * 100.0, pick.name()), load)
+        }
     };
-    let pipeline = match pipeline {
-        Pipeline::Window(1) => "one at a time, closed loop".to_owned(),
-        Pipeline::Window(depth) => format!("pipeline {}, closed loop", number_shown(depth.into())),
-        Pipeline::All => "all due at once, open loop".to_owned(),
+    let size = |bytes: fn(&PhaseTraffic) -> u64| traffic.as_ref().map_or(String::new(), |all| size_shown(bytes(all)));
+    Ok([command, issued(&load), size(|all| all.sent), size(|all| all.received)])
+}
+
+/// How requests are issued.
+fn issued(load: &Load) -> String {
+    let most = match load.pipeline {
+        Pipeline::Window(1) => Some("one at a time".to_owned()),
+        Pipeline::Window(depth) => Some(format!("pipeline {}", number_shown(depth.into()))),
+        Pipeline::All => None,
     };
-    Ok([command.to_owned(), pipeline, size_shown(traffic.sent), size_shown(traffic.received)])
+    let issued = match (load.rate, most) {
+        (Some(Rate { per_second, arrivals }), most) => {
+            let most = most.map_or(String::new(), |most| format!(", {most} per connection"));
+            format!("{}, {}{most}, open loop", rate_shown(per_second), arrivals.name())
+        }
+        (None, Some(most)) => format!("{most}, closed loop"),
+        (None, None) => "all due at once, open loop".to_owned(),
+    };
+    match load.until {
+        Until::Pass => issued,
+        Until::After(duration) => format!("{issued}, for {}", duration_shown(duration)),
+    }
 }
 
 fn limits(plan: &Plan) -> String {

@@ -83,7 +83,7 @@ pub struct Run {
 pub struct Phase {
     /// Its name.
     pub name: String,
-    /// "connect", "write", "verify" or "wait".
+    /// "connect", "write", "verify", "mix" or "wait".
     pub run: String,
     /// How long it took.
     pub seconds: f64,
@@ -92,6 +92,10 @@ pub struct Phase {
     pub load_loop: String,
     /// Requests in flight per connection: a number, or "all".
     pub pipeline: Option<Pipeline>,
+    /// Requests per second that were wanted of all connections together; null without a rate.
+    pub offered_per_second: Option<f64>,
+    /// How the moments of the rate were spread: "poisson" or "uniform"; null without a rate.
+    pub arrivals: Option<String>,
     /// Requests: `scheduled` is the sum of the rest.
     pub requests: Requests,
     /// Keys: `scheduled` and `checked` are the sums of what follows them.
@@ -110,6 +114,8 @@ pub struct Phase {
     pub bytes_received: u64,
     /// Latencies of requests in microseconds.
     pub latency_us: Latencies,
+    /// By how much requests were sent later than they could have been, in microseconds; null without a rate.
+    pub send_lag_us: Option<Latency>,
     /// Connections opened.
     pub connect: Connect,
     /// What each client did.
@@ -317,8 +323,8 @@ pub struct Generator {
     pub host_cpu_percent_max: Option<f64>,
     /// Cores of its machine.
     pub host_cores: Option<u64>,
-    /// How late due requests were sent; `null` as long as it is not measured.
-    pub send_lag_us: Option<serde_json::Value>,
+    /// By how much requests of a rate were sent later than they could have been, in microseconds; null without a rate.
+    pub send_lag_us: Option<Latency>,
     /// Requests per second that it manages by itself; `null` as long as it is not measured.
     pub ceiling: Option<f64>,
     /// Whether it was the bottleneck; `null` as long as it is not judged.

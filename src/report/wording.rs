@@ -5,6 +5,7 @@ mod detail;
 use std::time::Duration;
 
 use super::format::{count, latency};
+use crate::scenario::units::rate_shown;
 use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, Unread, Warning};
 use crate::wire::fault::Kind;
 
@@ -141,6 +142,14 @@ pub fn warning(warning: &Warning) -> String {
         Warning::Unjudged { lost, mismatched } => unjudged(*lost, *mismatched),
         Warning::NothingMatched => {
             "Nothing matched: other seed, key template, clients or keys than the run that wrote?".to_owned()
+        }
+        Warning::FellShort { phase, offered, achieved } => {
+            format!(
+                "{phase} fell short: {} wanted, {} answered in time. Requests wait for their turn and time out from their \
+                 intended moment on; the server takes less than was offered.",
+                rate_shown(*offered),
+                rate_shown(*achieved)
+            )
         }
         Warning::BeyondRange { phase, requests } => {
             format!(

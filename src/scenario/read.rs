@@ -193,7 +193,11 @@ fn phase(node: &Node, faults: &mut Faults) -> Phase {
             (_, Some(text)) if text.from_environment => integer(node).map(Depth::Window),
             _ => Err(wrong(node, "a number of requests, or \"all\",")),
         }),
+        rate: section.rate("rate"),
+        arrivals: section.text("arrivals"),
         duration: section.duration("duration"),
+        reads: section.part("reads"),
+        pick: section.text("pick"),
     };
     section.finish(&[]);
     phase

@@ -75,6 +75,20 @@ impl<'t, 'f> Section<'t, 'f> {
         self.key(name, integer)
     }
 
+    /// Asks for a part of a whole, from 0 to 1.
+    pub fn part(&mut self, name: &'static str) -> Key<f64> {
+        self.key(name, |node| {
+            let part = match (&node.content, node.as_text()) {
+                (Content::Float(part), _) => Some(*part),
+                (Content::Integer(whole @ 0..=1), _) => Some(f64::from(*whole as u8)),
+                (_, Some(text)) if text.from_environment => text.value.trim().parse().ok(),
+                _ => None,
+            };
+            let part = part.ok_or_else(|| wrong(node, "a number from 0 to 1, such as 0.9,"))?;
+            if (0.0..=1.0).contains(&part) { Ok(part) } else { Err((node.span, "must lie between 0 and 1".to_owned())) }
+        })
+    }
+
     /// Asks for a boolean.
     pub fn boolean(&mut self, name: &'static str) -> Key<bool> {
         self.key(name, |node| match node.content {
@@ -91,6 +105,11 @@ impl<'t, 'f> Section<'t, 'f> {
     /// Asks for a duration of the order of a request's latency: as a duration, but with another example.
     pub fn latency(&mut self, name: &'static str) -> Key<Duration> {
         self.key(name, |node| measure(node, "a latency", "50ms", "ms", units::parse_duration))
+    }
+
+    /// Asks for a rate, in requests per second.
+    pub fn rate(&mut self, name: &'static str) -> Key<f64> {
+        self.key(name, |node| measure(node, "a rate", "50_000/s", "/s", units::parse_rate))
     }
 
     /// Asks for a size.

@@ -31,6 +31,8 @@ pub enum Content {
     Text(Text),
     /// An integer; wider than any key takes, so that each key can tell its own bounds.
     Integer(i128),
+    /// A number that is no integer.
+    Float(f64),
     /// A boolean.
     Boolean(bool),
     /// A TOML type that no key has.
@@ -93,6 +95,7 @@ impl Node {
             Content::Text(_) => "a string",
             Content::Integer(_) => "an integer",
             Content::Boolean(_) => "a boolean",
+            Content::Float(_) => "a float",
             Content::Unwanted(kind) => kind,
             Content::Faulty => "faulty",
         }
@@ -206,7 +209,7 @@ impl Planter<'_> {
             }
             Value::Integer(number) => Content::Integer((*number.value()).into()),
             Value::Boolean(yes) => Content::Boolean(*yes.value()),
-            Value::Float(_) => Content::Unwanted("a float"),
+            Value::Float(number) => Content::Float(*number.value()),
             Value::Datetime(_) => Content::Unwanted("a date"),
             Value::Array(array) => Content::Array(
                 array.iter().map(|v| self.value(v, v.span().map_or(span, |range| self.span(range)))).collect(),

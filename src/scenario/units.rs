@@ -48,6 +48,50 @@ pub fn parse_size(text: &str) -> Result<u64, &'static str> {
     if size > i64::MAX as u64 { Err("more than any machine holds") } else { Ok(size) }
 }
 
+/// A rate such as `50_000/s`, `2.5k/s` or `600/min`, in events per second; above zero.
+///
+/// # Errors
+/// What is wrong, without the text itself.
+pub fn parse_rate(text: &str) -> Result<f64, &'static str> {
+    const WRONG: &str = "no rate; write a number per second, such as \"50_000/s\" or \"50k/s\"";
+    /// More than any network brings.
+    const FASTEST: f64 = 1e9;
+    let (number, seconds) = match text.trim().rsplit_once('/') {
+        Some((number, "s")) => (number.trim(), 1.0),
+        Some((number, "min")) => (number.trim(), 60.0),
+        _ => return Err(WRONG),
+    };
+    let (number, factor) = match number.strip_suffix(['k', 'K']) {
+        Some(thousands) => (thousands, 1e3),
+        None => number.strip_suffix('M').map_or((number, 1.0), |millions| (millions, 1e6)),
+    };
+    let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b'_');
+    let rate = match number.replace('_', "").parse::<f64>() {
+        Ok(number) if plain => number * factor / seconds,
+        _ => return Err(WRONG),
+    };
+    if rate <= 0.0 {
+        Err("a rate must be above zero")
+    } else if rate > FASTEST {
+        Err("more than 1,000,000,000/s")
+    } else {
+        Ok(rate)
+    }
+}
+
+/// The shortest text that [`parse_rate`] turns into `per_second`.
+pub fn rate_text(per_second: f64) -> String {
+    format!("{per_second}/s")
+}
+
+/// A rate for people: `50,000 requests/s`.
+pub fn rate_shown(per_second: f64) -> String {
+    if per_second < 100.0 && per_second.fract() != 0.0 {
+        return format!("{per_second:.1} requests/s");
+    }
+    format!("{} requests/s", number_shown(per_second.round() as u64))
+}
+
 /// An integer in decimal digits, which underscores may set apart; `None` if `text` is none. One that is too large for any
 /// key becomes the largest there is, so that the key can say what it takes.
 pub fn parse_integer(text: &str) -> Option<i128> {
@@ -149,6 +193,17 @@ mod tests {
         }
         for text in ["", "5", "kB", "5x", "-5B", "99999EB"] {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_have_a_number_and_a_time() {
+        for (text, rate) in [("50_000/s", 50e3), ("2.5k/s", 2500.0), ("1M/s", 1e6), ("600/min", 10.0), ("0.5/s", 0.5)] {
+            assert_eq!(parse_rate(text), Ok(rate), "{text}");
+            assert_eq!(parse_rate(&rate_text(rate)), Ok(rate), "{text}");
+        }
+        for text in ["", "5", "/s", "k/s", "-1/s", "0/s", "1e3/s", "5/h", "inf/s", "NaN/s", "2G/s", "2000M/s"] {
+            assert!(parse_rate(text).is_err(), "{text}");
         }
     }
 

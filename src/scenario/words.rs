@@ -35,10 +35,7 @@ const LATER: [(&str, &[&str]); 5] = [
     ("", &["case", "ladder", "search"]),
     ("target.spawn", &["cpu_quota"]),
     ("dataset", &["fields", "expire", "expire_as"]),
-    (
-        "phase",
-        &["batch", "replies", "close", "keys", "rate", "arrivals", "reads", "pick", "times", "concurrency", "pool"],
-    ),
+    ("phase", &["batch", "replies", "close", "keys", "times", "concurrency", "pool"]),
     ("sample", &["node_exporter"]),
 ];
 

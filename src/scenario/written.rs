@@ -291,8 +291,16 @@ pub struct Phase {
     pub run: Key<Text>,
     /// `pipeline`
     pub pipeline: Key<Depth>,
+    /// `rate`, requests per second
+    pub rate: Key<f64>,
+    /// `arrivals`
+    pub arrivals: Key<Text>,
     /// `duration`
     pub duration: Key<Duration>,
+    /// `reads`, a part of all requests
+    pub reads: Key<f64>,
+    /// `pick`
+    pub pick: Key<Text>,
 }
 
 /// `phase.pipeline`

@@ -9,8 +9,8 @@ pub use super::limits::Level;
 use super::*;
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::{
-    Between, Cleanup, Clients, DriverKind, Endpoint, Flush, LimitSet, Limits, Phase, Pipeline, Plan, Protocol, Run,
-    Server, TargetPlan, Timeouts, Transport,
+    Between, Cleanup, Clients, DriverKind, Endpoint, Flush, LimitSet, Limits, Load, Phase, Pipeline, Plan, Protocol,
+    Run, Server, TargetPlan, Timeouts, Transport,
 };
 use crate::record::{ClientRecord, Keys, Latency, Recorder, Requests};
 use crate::wire::info::CommandStat;
@@ -24,7 +24,7 @@ pub const ALL: u64 = CLIENTS as u64 * KEYS;
 
 /// Write, then verify; nothing may time out, fail or be lost.
 pub fn plan() -> Plan {
-    let pipeline = Pipeline::Window(64);
+    let load = Load::pass(Pipeline::Window(64));
     let phase = |name: &str, run| Phase { name: name.to_owned(), run };
     Plan {
         name: "four-clients".to_owned(),
@@ -59,7 +59,7 @@ pub fn plan() -> Plan {
             silence: Duration::from_secs(15),
         },
         dataset: Dataset::new(42, CLIENTS, KEYS, 1, KeyPattern::Uuid, ValuePattern::Uuid, Order::Written),
-        phases: vec![phase("write", Run::Write { pipeline }), phase("verify", Run::Verify { pipeline })],
+        phases: vec![phase("write", Run::Write(load)), phase("verify", Run::Verify(load))],
         limits: Limits { run: none_allowed(), phases: Vec::new() },
         sample_interval: Duration::from_secs(1),
         advice: Vec::new(),
@@ -109,8 +109,7 @@ fn load(run: &'static str, keys: Keys) -> PhaseOutcome {
     PhaseOutcome {
         name: run.to_owned(),
         run,
-        open_loop: false,
-        pipeline: Some(Pipeline::Window(64)),
+        load: Some(Load::pass(Pipeline::Window(64))),
         seconds: 0.5,
         server: Fate::There,
         record,

@@ -198,7 +198,17 @@ fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {
     let (keys, requests) = (phase.record.keys.undecided, phase.judged_latency().out_of_range());
     let undecided = (keys > 0).then(|| Warning::Undecided { phase: name(), keys });
     let beyond = (requests > 0).then(|| Warning::BeyondRange { phase: name(), requests });
-    undecided.into_iter().chain(beyond)
+    undecided.into_iter().chain(beyond).chain(fell_short(phase))
+}
+
+/// Whether a phase with a rate stayed behind it by more than chance explains.
+fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
+    const WORTH_SAYING: f64 = 0.99;
+    let offered = phase.load?.rate?.per_second;
+    let requests = phase.record.requests;
+    let kept_up = requests.ok as f64 >= WORTH_SAYING * requests.scheduled as f64;
+    let achieved = if phase.seconds > 0.0 { requests.ok as f64 / phase.seconds } else { 0.0 };
+    (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })
 }
 
 #[cfg(test)]

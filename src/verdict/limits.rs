@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Fate, PhaseOutcome, RunOutcome};
-use crate::plan::{LimitSet, Limits, Phase, Plan, Run};
+use crate::plan::{LimitSet, Limits, Plan};
 use crate::record::{Keys, Latency, Percentile, Recorder};
 use crate::wire::fault::{Fault, Kind, Stage};
 
@@ -198,7 +198,7 @@ fn server_lost(run: &RunOutcome) -> Option<Cause> {
 
 /// Whether the scenario has a phase that writes.
 pub(super) fn writes(plan: &Plan) -> bool {
-    plan.phases.iter().any(|Phase { run, .. }| matches!(run, Run::Write { .. }))
+    plan.phases.iter().any(|phase| phase.run.writes())
 }
 
 /// Keys that should be there and are not: a scenario that does not write relies on an earlier run for all of them.
@@ -240,7 +240,8 @@ fn errors(record: &Recorder) -> u64 {
 fn judge_phase(limits: &Limits, phase: &PhaseOutcome, interrupted: bool, causes: &mut Vec<Cause>) {
     let name = || phase.name.clone();
     let keys = &phase.record.keys;
-    if !interrupted {
+    // Where time ends the phase, what is left is nobody's debt; timeouts and errors are judged all the same.
+    if !interrupted && phase.is_pass() {
         // A request may be unsent without its key being counted, and the other way round (expired in the queue).
         let unsent = keys.not_sent.max(if phase.run == "write" { phase.record.requests.unsent } else { 0 });
         if unsent > 0 {

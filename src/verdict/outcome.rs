@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
-use crate::plan::Pipeline;
+use crate::plan::{Load, Until};
 use crate::record::{ClientRecord, Recorder};
 
 /// Everything that came of one invocation.
@@ -79,12 +79,10 @@ pub enum Fate {
 pub struct PhaseOutcome {
     /// Its name, unique within the run.
     pub name: String,
-    /// "connect", "write", "verify" or "wait".
+    /// "connect", "write", "verify", "mix" or "wait".
     pub run: &'static str,
-    /// Whether requests had intended moments that did not depend on replies.
-    pub open_loop: bool,
-    /// The window, for phases that load.
-    pub pipeline: Option<Pipeline>,
+    /// How requests were issued, for phases that load.
+    pub load: Option<Load>,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// What became of the server meanwhile.
@@ -136,7 +134,12 @@ impl RunOutcome {
 impl PhaseOutcome {
     /// Whether it loads the server, and so has latencies to judge.
     pub fn loads(&self) -> bool {
-        matches!(self.run, "write" | "verify")
+        matches!(self.run, "write" | "verify" | "mix")
+    }
+
+    /// Whether it makes one pass over the keys, each of which must have its turn.
+    pub fn is_pass(&self) -> bool {
+        self.load.is_none_or(|load| load.until == Until::Pass)
     }
 
     /// Whether connections were tried and none came to be.
@@ -145,8 +148,13 @@ impl PhaseOutcome {
         tried && self.record.connects.admitted == 0
     }
 
+    /// Whether requests had intended moments that did not depend on replies.
+    pub fn is_open_loop(&self) -> bool {
+        self.load.is_some_and(|load| load.is_open_loop())
+    }
+
     /// The latency that limits are about: from the intended moment in an open loop, else from sending.
     pub fn judged_latency(&self) -> &crate::record::Latency {
-        if self.open_loop { &self.record.response } else { &self.record.service }
+        if self.is_open_loop() { &self.record.response } else { &self.record.service }
     }
 }

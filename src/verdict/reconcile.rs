@@ -5,6 +5,7 @@
 
 use super::counters::RESET;
 use super::{PhaseOutcome, RunOutcome, ServerCounters, Unread, Warning};
+use crate::driver::Op;
 use crate::record::{Keys, Recorder};
 use crate::wire::fault::{Kind, Stage};
 use crate::wire::info::CommandStat;
@@ -60,7 +61,7 @@ pub enum Reconciled {
 }
 
 /// What the comparison of one run found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reconciliation {
     /// The outcome.
     pub result: Reconciled,
@@ -93,8 +94,8 @@ pub fn reconcile(run: &RunOutcome, keys: u64) -> Reconciliation {
     warnings.extend(keyspace(run, before, after));
     let counted = Some(set.0 + get.0);
     let mut gaps = Vec::new();
-    gaps.extend(gap(Quantity::Set, set.0, calls_of(run, "write", set.1)));
-    gaps.extend(gap(Quantity::Get, get.0, calls_of(run, "verify", get.1)));
+    gaps.extend(gap(Quantity::Set, set.0, calls_of(run, Op::Write, set.1)));
+    gaps.extend(gap(Quantity::Get, get.0, calls_of(run, Op::Read, get.1)));
     gaps.extend(key_gap(run, before, after, keys));
     if gaps.is_empty() {
         Reconciliation { result: Reconciled::Yes, calls: counted, warnings }
@@ -169,13 +170,23 @@ fn calls(before: &ServerCounters, after: &ServerCounters) -> Option<((u64, bool)
     Some((of(before.set, after.set), of(before.get, after.get)))
 }
 
-/// How often the phases of one kind must, and may, have called their command.
-fn calls_of(run: &RunOutcome, kind: &str, refused_are_counted: bool) -> Range {
+/// How often the phases must, and may, have called the command of `op`.
+fn calls_of(run: &RunOutcome, op: Op, refused_are_counted: bool) -> Range {
     let mut range = Range::default();
+    let kind = if op == Op::Write { "write" } else { "verify" };
     for PhaseOutcome { record, .. } in run.phases_that(kind) {
         let refused = if refused_are_counted { refused(record) } else { 0 };
         range.at_least += record.requests.ok + refused;
         range.at_most += record.requests.scheduled - record.requests.unsent.min(record.requests.scheduled);
+    }
+    // Requests of a mix are told apart by what became of their keys.
+    for PhaseOutcome { record: Recorder { keys, .. }, .. } in run.phases_that("mix") {
+        let (at_least, at_most) = match op {
+            Op::Write => (keys.acknowledged, keys.scheduled - keys.not_sent),
+            Op::Read => (keys.checked - keys.unread, keys.checked),
+        };
+        range.at_least += at_least;
+        range.at_most += at_most;
     }
     range
 }
@@ -194,11 +205,11 @@ fn refused(record: &Recorder) -> u64 {
 fn key_gap(run: &RunOutcome, before: &ServerCounters, after: &ServerCounters, keys: u64) -> Option<Gap> {
     let (before_keys, after_keys) = (before.dbsize?, after.dbsize?);
     let gone = after.evicted - before.evicted + after.expired - before.expired;
-    let lost = run.phases_that("verify").map(|phase| phase.record.keys.lost).max().unwrap_or(0);
-    let writes = || run.phases_that("write").map(|phase| &phase.record.keys);
+    let lost = run.phases.iter().map(|phase| phase.record.keys.lost).max().unwrap_or(0);
     // Every pass writes the same keys, so the fullest pass tells how many there must be.
-    let new = if run.keys_were_fresh { writes().map(|keys| keys.acknowledged).max().unwrap_or(0) } else { 0 };
-    let may_be_new = writes().map(written_at_most).sum::<u64>().min(keys);
+    let passes = run.phases.iter().filter(|phase| phase.is_pass()).map(|phase| phase.record.keys.acknowledged);
+    let new = if run.keys_were_fresh { passes.max().unwrap_or(0) } else { 0 };
+    let may_be_new = run.phases.iter().map(|phase| written_at_most(&phase.record.keys)).sum::<u64>().min(keys);
     let range = Range { at_least: (before_keys + new).saturating_sub(gone + lost), at_most: before_keys + may_be_new };
     gap(Quantity::Keys, after_keys, range)
 }
@@ -215,8 +226,7 @@ fn gap(quantity: Quantity, server: u64, range: Range) -> Option<Gap> {
 /// Every value that was read was a hit for the server, and every missing key a miss.
 fn keyspace(run: &RunOutcome, before: &ServerCounters, after: &ServerCounters) -> Vec<Warning> {
     let (mut found, mut missing) = (0, 0);
-    for phase in run.phases_that("verify") {
-        let keys = &phase.record.keys;
+    for PhaseOutcome { record: Recorder { keys, .. }, .. } in &run.phases {
         found += keys.matched + keys.mismatched();
         missing += keys.lost + keys.absent;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Impossible;
 
 /// Worth knowing beside the verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
     /// keyswarm was built without optimisation.
     DebugBuild,
@@ -55,6 +55,15 @@ pub enum Warning {
     },
     /// A scenario that only reads found nothing of what it looked for.
     NothingMatched,
+    /// A phase did not keep up with its rate.
+    FellShort {
+        /// The phase.
+        phase: String,
+        /// Requests per second that were wanted.
+        offered: f64,
+        /// Requests per second that were answered in time, and not with an error.
+        achieved: f64,
+    },
     /// Requests took longer than the histograms can tell.
     BeyondRange {
         /// The phase.

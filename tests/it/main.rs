@@ -19,6 +19,8 @@ mod guards;
 mod hostile_replies;
 mod main_job;
 mod memory_full;
+mod mix;
+mod open_loop;
 mod output;
 mod permissions;
 mod screens;

@@ -92,6 +92,11 @@ impl Scenario {
         self.phase("verify", &format!("pipeline = {pipeline}"))
     }
 
+    /// A phase of this kind with these keys, in TOML.
+    pub fn phase_of(self, run: &str, keys: &str) -> Self {
+        self.phase(run, keys)
+    }
+
     /// A phase in which nothing is sent.
     pub fn wait(self, duration: &str) -> Self {
         self.phase("wait", &format!("duration = {duration:?}"))

@@ -2,8 +2,8 @@
 
 use tokio::time::Instant;
 
-use super::super::flight::Answered;
-use super::super::share::Share;
+use super::super::agenda::{Agenda, Ops};
+use super::super::flight::{Answered, Asked};
 use super::super::tally::Tally;
 use super::Pass;
 use crate::dataset::{Owner, Reading};
@@ -12,7 +12,7 @@ use crate::record::{Class, Fate, Found, WrongReading};
 use crate::wire::fault::{Broken, Fault};
 
 impl Pass<'_> {
-    fn client(&self) -> u32 {
+    pub(super) fn client(&self) -> u32 {
         self.share.place(0).client
     }
 
@@ -21,56 +21,57 @@ impl Pass<'_> {
         if !done.is_empty() {
             self.answered = self.now;
         }
-        let mut tally = self.tally.borrow_mut();
+        let mut tally = self.around.tally.borrow_mut();
         // Replies that arrived together were mostly sent together, so they are recorded together.
-        let mut alike: Option<(Instant, u64)> = None;
+        let mut alike: Option<(Moments, u64)> = None;
         for completion in done.drain(..) {
-            let Some(Answered { slot, sent }) = self.flight.answer(completion.ticket) else { continue };
+            let Some(Answered { asked, due, sent }) = self.flight.answer(completion.ticket) else { continue };
             match completion.outcome {
                 Outcome::Refused(fault) => {
                     let text = completion.note.as_deref().unwrap_or_default();
-                    count_refused(self.spec.op, fault, text, &mut tally, self.share.place(slot).client);
-                    if self.spec.op == Op::Write {
-                        self.ledger.set(slot, Fate::Refused);
+                    count_refused(asked.op, fault, text, &mut tally, self.client());
+                    if asked.op == Op::Write {
+                        self.ledger.set(asked.slot, asked.version, Fate::Refused);
                     }
                     continue;
                 }
                 Outcome::Stored => {
-                    self.ledger.set(slot, Fate::Acknowledged);
+                    self.ledger.set(asked.slot, asked.version, Fate::Acknowledged);
                     tally.recorder.keys.acknowledged += 1;
                 }
                 Outcome::Read(reading) => {
-                    self.judge(slot, Found::Value(reading), completion.note, &mut tally);
+                    self.judge(asked, Found::Value(reading), completion.note, &mut tally);
                 }
-                Outcome::Missing => self.judge(slot, Found::Missing, None, &mut tally),
+                Outcome::Missing => self.judge(asked, Found::Missing, None, &mut tally),
             }
+            let moments = Moments { due, sent };
             alike = match alike {
-                Some((at, count)) if at == sent => Some((at, count + 1)),
+                Some((of, count)) if of == moments => Some((of, count + 1)),
                 other => {
                     self.record_answered(other, &mut tally);
-                    Some((sent, 1))
+                    Some((moments, 1))
                 }
             };
         }
         self.record_answered(alike, &mut tally);
     }
 
-    fn record_answered(&self, alike: Option<(Instant, u64)>, tally: &mut Tally) {
-        let Some((sent, count)) = alike else { return };
+    fn record_answered(&self, alike: Option<(Moments, u64)>, tally: &mut Tally) {
+        let Some((Moments { due, sent }, count)) = alike else { return };
         let service = self.now.saturating_duration_since(sent);
-        let response = self.now.saturating_duration_since(self.spec.start);
+        let response = self.now.saturating_duration_since(due);
         tally.answered(service, response, count);
         tally.recorder.requests.ok += count;
         tally.client(self.client()).requests.ok += count;
     }
 
-    fn judge(&self, slot: u64, found: Found, got: Option<Box<str>>, tally: &mut Tally) {
-        let class = self.ledger.judge(slot, found);
+    fn judge(&self, asked: Asked, found: Found, got: Option<Box<str>>, tally: &mut Tally) {
+        let class = self.ledger.judge(asked.slot, asked.version, found);
         tally.recorder.keys.count(class);
         if class == Class::Matched {
             return;
         }
-        let place = self.share.place(slot);
+        let place = self.share.place(asked.slot);
         let record = tally.client(place.client);
         match class {
             Class::Lost => record.lost += 1,
@@ -84,112 +85,111 @@ impl Pass<'_> {
             }
             _ => None,
         };
-        let (client, index, version) = (place.client, place.index, self.version);
+        let (client, index, version) = (place.client, place.index, asked.version);
         tally.recorder.keep(WrongReading { client, index, version, class, got, owner });
     }
 
-    /// Counts what has waited for longer than the limit: in flight from sending, in an open loop from the phase's start.
+    /// Counts what has waited for longer than the limit since it was due, in flight or still unsent.
     pub(super) fn expire(&mut self) {
-        let latest = if self.is_open() && self.now >= self.spec.start + self.spec.command {
-            Some(self.now)
-        } else if self.is_open() {
-            None
-        } else {
-            self.now.checked_sub(self.spec.command)
-        };
-        let Some(latest) = latest else { return };
-        let mut late = 0;
-        while let Some(slot) = self.flight.expire(latest) {
-            late += 1;
-            if self.spec.op == Op::Write {
-                self.ledger.set(slot, Fate::Unknown);
+        let Some(latest) = self.now.checked_sub(self.spec.command) else { return };
+        let mut late = Ops::default();
+        while let Some(Answered { asked, sent, .. }) = self.flight.expire(latest) {
+            late.count(asked.op);
+            if asked.op == Op::Write {
+                self.ledger.set(asked.slot, asked.version, Fate::Unknown);
             }
+            let service = self.now.saturating_duration_since(sent).min(self.spec.command);
+            self.around.tally.borrow_mut().given_up(Some(service), self.spec.command, 1);
         }
-        let queued = if self.is_open() { self.share.len() - self.next } else { 0 };
-        self.next += queued;
-        if late + queued > 0 {
+        // After a stop, what is still unsent is left so.
+        let queued = if self.drain_until.is_none() { self.agenda.expire(latest) } else { Ops::default() };
+        if late.all() + queued.all() > 0 {
             self.count_timed_out(late, queued);
         }
     }
 
-    fn count_timed_out(&self, late: u64, queued: u64) {
-        let mut tally = self.tally.borrow_mut();
-        tally.given_up(Some(self.spec.command), self.spec.command, late);
-        tally.given_up(None, self.spec.command, queued);
-        let recorder = &mut tally.recorder;
-        recorder.requests.timed_out += late + queued;
-        recorder.timeouts.command += late + queued;
-        match self.spec.op {
-            Op::Write => {
-                recorder.keys.unknown += late;
-                recorder.keys.not_sent += queued;
-            }
-            Op::Read => recorder.keys.unread += late + queued,
+    fn count_timed_out(&self, late: Ops, queued: Ops) {
+        let mut tally = self.around.tally.borrow_mut();
+        if self.agenda.is_open_ended() {
+            count_scheduled(queued, self.client(), &mut tally);
         }
-        tally.client(self.client()).requests.timed_out += late + queued;
+        tally.given_up(None, self.spec.command, queued.all());
+        let (timed_out, recorder) = (late.all() + queued.all(), &mut tally.recorder);
+        recorder.requests.timed_out += timed_out;
+        recorder.timeouts.command += timed_out;
+        recorder.keys.unknown += late.writes;
+        recorder.keys.not_sent += queued.writes;
+        recorder.keys.unread += late.reads + queued.reads;
+        tally.client(self.client()).requests.timed_out += timed_out;
     }
 
     /// Counts what was in flight on a lost connection, and leaves the rest unsent.
     pub(super) fn lose(&mut self, broken: &Broken) {
-        let waiting = self.flight.abandon();
-        let failed = waiting.len() as u64;
+        let mut failed = Ops::default();
         {
-            let mut tally = self.tally.borrow_mut();
-            for Answered { slot, sent } in &waiting {
-                let service = self.now.saturating_duration_since(*sent);
-                let response = self.now.saturating_duration_since(self.spec.start);
+            let mut tally = self.around.tally.borrow_mut();
+            for Answered { asked, due, sent } in self.flight.abandon() {
+                let service = self.now.saturating_duration_since(sent);
+                let response = self.now.saturating_duration_since(due);
                 tally.given_up(Some(service), response, 1);
-                if self.spec.op == Op::Write {
-                    self.ledger.set(*slot, Fate::Unknown);
+                failed.count(asked.op);
+                if asked.op == Op::Write {
+                    self.ledger.set(asked.slot, asked.version, Fate::Unknown);
                 }
             }
             let recorder = &mut tally.recorder;
-            recorder.requests.failed += failed;
+            recorder.requests.failed += failed.all();
             // A loss is an error even if nothing was in flight.
-            recorder.errors.count(broken.fault, failed.max(1), &broken.text);
-            match self.spec.op {
-                Op::Write => recorder.keys.unknown += failed,
-                Op::Read => recorder.keys.unread += failed,
-            }
-            tally.client(self.client()).requests.failed += failed;
+            recorder.errors.count(broken.fault, failed.all().max(1), &broken.text);
+            recorder.keys.unknown += failed.writes;
+            recorder.keys.unread += failed.reads;
+            tally.client(self.client()).requests.failed += failed.all();
         }
-        self.leave_unsent();
+        self.leave_unsent(true);
     }
 
-    pub(super) fn leave_unsent(&mut self) {
-        let unsent = self.share.len() - self.next;
-        self.next += unsent;
-        count_unsent(self.spec.op, &self.share, unsent, &mut self.tally.borrow_mut());
+    pub(super) fn leave_unsent(&mut self, lost: bool) {
+        let client = self.client();
+        count_unsent(&mut self.agenda, self.now, lost, client, &mut self.around.tally.borrow_mut());
     }
 
     /// Enters how long the client took until its last request was settled.
     pub(super) fn count_time(&self) {
         let settled = self.settled.unwrap_or(self.now);
         let took = settled.saturating_duration_since(self.spec.start);
-        let mut tally = self.tally.borrow_mut();
+        let mut tally = self.around.tally.borrow_mut();
         let record = tally.client(self.client());
         record.took = record.took.max(took);
     }
 }
 
-/// Enters the requests of a pass before the first is sent.
-pub fn count_scheduled(op: Op, share: &Share, tally: &mut Tally) {
-    tally.recorder.requests.scheduled += share.len();
-    match op {
-        Op::Write => tally.recorder.keys.scheduled += share.len(),
-        Op::Read => tally.recorder.keys.checked += share.len(),
-    }
-    tally.client(share.place(0).client).requests.scheduled += share.len();
+/// When a request was due, and when it was sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Moments {
+    due: Instant,
+    sent: Instant,
 }
 
-/// Enters requests that will never be sent.
-pub fn count_unsent(op: Op, share: &Share, unsent: u64, tally: &mut Tally) {
-    tally.recorder.requests.unsent += unsent;
-    match op {
-        Op::Write => tally.recorder.keys.not_sent += unsent,
-        Op::Read => tally.recorder.keys.unread += unsent,
+/// Enters requests of a client that have to be made.
+pub fn count_scheduled(ops: Ops, client: u32, tally: &mut Tally) {
+    tally.recorder.requests.scheduled += ops.all();
+    tally.recorder.keys.scheduled += ops.writes;
+    tally.recorder.keys.checked += ops.reads;
+    tally.client(client).requests.scheduled += ops.all();
+}
+
+/// Enters what is left of the agenda at `now` as never sent: the connection is `lost`, or the run was stopped.
+pub fn count_unsent(agenda: &mut Agenda, now: Instant, lost: bool, client: u32, tally: &mut Tally) {
+    let scheduled_already = !agenda.is_open_ended();
+    let left = agenda.leave(now, lost);
+    let unsent = agenda.ops_of(left);
+    if !scheduled_already {
+        count_scheduled(unsent, client, tally);
     }
-    tally.client(share.place(0).client).requests.unsent += unsent;
+    tally.recorder.requests.unsent += unsent.all();
+    tally.recorder.keys.not_sent += unsent.writes;
+    tally.recorder.keys.unread += unsent.reads;
+    tally.client(client).requests.unsent += unsent.all();
 }
 
 fn count_refused(op: Op, fault: Fault, text: &str, tally: &mut Tally, client: u32) {

@@ -191,12 +191,12 @@ fn what_is_missing_altogether_stands_below_the_heading() {
       ·       │ {}` in [target], or use --target
     2 │ [[phase]]
       · ────┬────
-      ·     ╰── a phase needs `run = "write"`, "verify" or "wait"
+      ·     ╰── a phase needs `run = "write"`, "verify", "mix" or "wait"
     3 │ name = "w"
     4 │ [[phase]]
     5 │ run = "wait"
       ·       ───┬──
-      ·          ╰── a wait phase needs its `duration`, such as "10s"
+      ·          ╰── this phase has no end without a `duration`, such as "10s"
       ╰────
     "#);
 }

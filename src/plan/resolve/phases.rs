@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::{LimitSet, Limits, Phase, Pipeline, Run, Timeouts};
+use super::super::{Arrivals, LimitSet, Limits, Load, Mix, Phase, Pipeline, Rate, Run, Timeouts, Until};
 use super::judge::Judge;
 use super::name_fault;
-use crate::dataset::Version;
+use crate::dataset::{Pick, Version};
 use crate::scenario::units::duration_text;
 use crate::scenario::{self, Depth, Key, LimitTable, Span, nearest, phase_names};
 
@@ -20,6 +20,7 @@ const RESERVED: [&str; 10] =
 enum Kind {
     Write,
     Verify,
+    Mix,
     Wait,
 }
 
@@ -51,34 +52,77 @@ pub fn phases(phases: &Key<Vec<scenario::Phase>>, judge: &mut Judge<'_>) -> Vec<
 }
 
 fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
-    let scenario::Phase { span, name: _, run, pipeline, duration } = phase;
+    let scenario::Phase { span, name: _, run, pipeline, rate, arrivals, duration, reads, pick } = phase;
     if run.is_absent() {
-        judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\" or \"wait\"");
+        judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\", \"mix\" or \"wait\"");
     }
-    let kinds = [("write", Kind::Write), ("verify", Kind::Verify), ("wait", Kind::Wait)];
-    let kind = judge.word(run, "kind of phase", Kind::Write, &kinds, &["mix", "connect"]);
+    let kinds = [("write", Kind::Write), ("verify", Kind::Verify), ("mix", Kind::Mix), ("wait", Kind::Wait)];
+    let kind = judge.word(run, "kind of phase", Kind::Write, &kinds, &["connect"]);
     let known = run.value().is_some_and(|text| kinds.iter().any(|(word, _)| *word == text.value));
-    if kind == Kind::Wait {
-        if let Some(span) = pipeline.span() {
-            judge.fault(span, "a wait phase sends nothing, so `pipeline` has no effect");
+    if known && kind != Kind::Mix {
+        for (name, span) in [("reads", reads.span()), ("pick", pick.span())] {
+            if let Some(span) = span {
+                judge.fault(span, format!("only a mix chooses, so `{name}` has no effect here: use `run = \"mix\"`"));
+            }
         }
-        if duration.is_absent() {
-            // At the word that makes it necessary.
-            judge.fault(run.span().unwrap_or(*span), "a wait phase needs its `duration`, such as \"10s\"");
+    }
+    // At the word that makes it necessary.
+    if duration.is_absent() && matches!(kind, Kind::Mix | Kind::Wait) {
+        judge.fault(run.span().unwrap_or(*span), "this phase has no end without a `duration`, such as \"10s\"");
+    }
+    match kind {
+        Kind::Write => Run::Write(load(phase, judge)),
+        Kind::Verify => Run::Verify(load(phase, judge)),
+        Kind::Mix => Run::Mix(load(phase, judge), mix(phase, judge)),
+        Kind::Wait => {
+            let load = [("pipeline", pipeline.span()), ("rate", rate.span()), ("arrivals", arrivals.span())];
+            for (name, span) in load {
+                if let Some(span) = span {
+                    judge.fault(span, format!("a wait phase sends nothing, so `{name}` has no effect"));
+                }
+            }
+            Run::Wait { duration: judge.above_zero(duration, Duration::from_secs(1)) }
         }
-        return Run::Wait { duration: judge.above_zero(duration, Duration::from_secs(1)) };
     }
-    if let (Some(span), true) = (duration.span(), known) {
-        let what =
-            "not available in this version: a write or verify phase passes over its keys once; only a wait has one";
-        judge.fault(span, what);
-    }
-    let pipeline = depth(pipeline, judge);
-    if kind == Kind::Write { Run::Write { pipeline } } else { Run::Verify { pipeline } }
 }
 
-fn depth(pipeline: &Key<Depth>, judge: &mut Judge<'_>) -> Pipeline {
-    let Some(written) = pipeline.written() else { return Pipeline::Window(1) };
+/// What a mix does.
+fn mix(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Mix {
+    let picks = [Pick::Uniform, Pick::Zipf, Pick::Gaussian, Pick::Hot].map(|pick| (pick.name(), pick));
+    if phase.reads.is_absent() {
+        let span = phase.run.span().unwrap_or(phase.span);
+        judge.fault(span, "a mix needs `reads`, the part of requests that read, such as 0.9");
+    }
+    Mix {
+        reads: phase.reads.value().copied().unwrap_or_default(),
+        pick: judge.word(&phase.pick, "way to pick keys", Pick::Uniform, &picks, &[]),
+    }
+}
+
+/// How a phase issues its requests.
+fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
+    let words = [Arrivals::Poisson, Arrivals::Uniform].map(|arrivals| (arrivals.name(), arrivals));
+    let arrivals = judge.word(&phase.arrivals, "way to arrive", Arrivals::Poisson, &words, &[]);
+    let rate = phase.rate.value().map(|&per_second| Rate { per_second, arrivals });
+    if let (true, Some(span)) = (phase.rate.is_absent(), phase.arrivals.span()) {
+        judge.fault(span, "without a `rate` no request has a moment of its own, so `arrivals` has no effect");
+    }
+    let duration = &phase.duration;
+    let until = duration.written().map_or(Until::Pass, |_| Until::After(judge.above_zero(duration, Duration::MAX)));
+    let absent = if phase.rate.is_absent() { Pipeline::Window(1) } else { Pipeline::All };
+    let pipeline = depth(&phase.pipeline, absent, judge);
+    if let (Pipeline::All, true, Until::After(_), Some(span)) =
+        (pipeline, phase.rate.is_absent(), until, phase.pipeline.span())
+    {
+        let what =
+            "with everything due at the start a phase has no use for a `duration`: give it a `rate`, or a number here";
+        judge.fault(span, what);
+    }
+    Load { pipeline, rate, until }
+}
+
+fn depth(pipeline: &Key<Depth>, absent: Pipeline, judge: &mut Judge<'_>) -> Pipeline {
+    let Some(written) = pipeline.written() else { return absent };
     match written.value {
         Depth::All => Pipeline::All,
         Depth::Window(depth) => match u32::try_from(depth) {
@@ -93,7 +137,7 @@ fn depth(pipeline: &Key<Depth>, judge: &mut Judge<'_>) -> Pipeline {
 
 /// Whether every write phase of every run can have a version of its own.
 pub fn versions_fit(phases: &[Phase], repeat: Option<Span>, runs: u32, judge: &mut Judge<'_>) {
-    let writes = phases.iter().filter(|phase| matches!(phase.run, Run::Write { .. })).count() as u64;
+    let writes = phases.iter().filter(|phase| phase.run.writes() && !phase.run.writes_unevenly()).count() as u64;
     if writes * u64::from(runs) > u64::from(Version::MAX) {
         judge.fault_near(
             repeat,
@@ -104,7 +148,7 @@ pub fn versions_fit(phases: &[Phase], repeat: Option<Span>, runs: u32, judge: &m
 
 /// The limits, each of which can be broken.
 pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, judge: &mut Judge<'_>) -> Limits {
-    let reads = phases.iter().any(|phase| matches!(phase.run, Run::Verify { .. }));
+    let reads = phases.iter().any(|phase| phase.run.reads());
     let run = limit_set(&limits.run, judge);
     if !phases.is_empty() && !reads && (run.lost.is_some() || run.mismatched.is_some()) {
         judge.advise("no phase reads keys back, so the limits `lost` and `mismatched` cannot be broken");
@@ -131,12 +175,12 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
             Some(Phase { run: Run::Wait { .. }, .. }) => {
                 judge.fault(name.span, "a wait phase sends nothing, so its limits have no effect");
             }
-            Some(Phase { run: Run::Write { .. }, .. }) => {
+            Some(Phase { run: Run::Write(_), .. }) => {
                 for span in [table.lost.span(), table.mismatched.span()].into_iter().flatten() {
                     judge.fault(span, "a write phase reads nothing back, so this has no effect");
                 }
             }
-            Some(Phase { run: Run::Verify { .. }, .. }) => {}
+            Some(Phase { run: Run::Verify(_) | Run::Mix(..), .. }) => {}
         }
         named.push((name.value.clone(), set));
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use toml_edit::Value;
 
 use super::super::{
-    Between, Cleanup, Clients, Flush, LimitSet, Limits, Phase, Pipeline, Plan, Protocol, Run, Secret, Server, Spawn,
-    TargetPlan, Timeouts, Tls,
+    Between, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Secret,
+    Server, Spawn, TargetPlan, Timeouts, Tls, Until,
 };
 use super::target::Kept;
 use super::url;
 use crate::dataset::{Dataset, KeyPattern, ValuePattern};
 use crate::scenario::escaped;
-use crate::scenario::units::{duration_text, size_text};
+use crate::scenario::units::{duration_text, rate_text, size_text};
 
 /// What becomes of passwords.
 pub enum Secrets {
@@ -233,11 +233,29 @@ fn phase(out: &mut String, phase: &Phase) {
     key(out, "name", text(name));
     key(out, "run", text(run.name()));
     match run {
-        Run::Write { pipeline } | Run::Verify { pipeline } => match pipeline {
-            Pipeline::Window(depth) => key(out, "pipeline", depth),
-            Pipeline::All => key(out, "pipeline", text("all")),
-        },
+        Run::Write(load) | Run::Verify(load) => self::load(out, load),
+        Run::Mix(load, Mix { reads, pick }) => {
+            key(out, "reads", Value::from(*reads));
+            key(out, "pick", text(pick.name()));
+            self::load(out, load);
+        }
         Run::Wait { duration } => key(out, "duration", self::duration(*duration)),
+    }
+}
+
+fn load(out: &mut String, load: &Load) {
+    let Load { pipeline, rate, until } = load;
+    match pipeline {
+        Pipeline::Window(depth) => key(out, "pipeline", depth),
+        Pipeline::All => key(out, "pipeline", text("all")),
+    }
+    if let Some(Rate { per_second, arrivals }) = rate {
+        key(out, "rate", text(&rate_text(*per_second)));
+        key(out, "arrivals", text(arrivals.name()));
+    }
+    match until {
+        Until::Pass => {}
+        Until::After(duration) => key(out, "duration", self::duration(*duration)),
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::plan::Load;
 use crate::record::Class;
 use crate::verdict::{fixture, judge};
 use crate::wire::fault::{Fault, Kind, Stage};
@@ -145,8 +146,7 @@ fn response_is_service_in_a_closed_loop_and_its_own_in_an_open_one() {
     let value = json_of(&outcome);
     let latency = &value["runs"][0]["phases"][1]["latency_us"];
     assert_eq!(latency["service"], latency["response"]);
-    outcome.runs[0].phases[1].open_loop = true;
-    outcome.runs[0].phases[1].pipeline = Some(Pipeline::All);
+    outcome.runs[0].phases[1].load = Some(Load::pass(Pipeline::All));
     let value = json_of(&outcome);
     let phase = &value["runs"][0]["phases"][1];
     assert_eq!(phase["latency_us"]["response"]["p50"], Value::Null);

@@ -20,6 +20,7 @@ use super::format::count;
 use crate::client::progress::Snapshot;
 use crate::plan::{Pipeline, Plan};
 use crate::sample::Sample;
+use crate::scenario::units::rate_shown;
 use bars::Bars;
 use plain::Lines;
 use state::State;
@@ -46,6 +47,8 @@ pub enum Update {
         keys_per_client: u64,
         /// Clients in all.
         clients: u32,
+        /// How long the phase lasts, if time ends it.
+        lasts: Option<Duration>,
     },
     /// A loading thread's progress.
     Fleet(Snapshot),
@@ -70,11 +73,13 @@ impl Title {
     /// The title of a run of `plan` against `target`, described for people.
     pub fn of(plan: &Plan, target: String) -> Self {
         let Plan { name, clients, dataset, phases, .. } = plan;
-        let pipeline =
-            phases.iter().find_map(|phase| phase.run.pipeline()).map_or(String::new(), |depth| match depth {
-                Pipeline::Window(window) => format!(", pipeline {window}"),
-                Pipeline::All => ", all at once".to_owned(),
-            });
+        let pipeline = phases.iter().find_map(|phase| phase.run.load()).map_or(String::new(), |load| {
+            match (load.rate, load.pipeline) {
+                (Some(rate), _) => format!(", {}", rate_shown(rate.per_second)),
+                (None, Pipeline::Window(window)) => format!(", pipeline {window}"),
+                (None, Pipeline::All) => ", all at once".to_owned(),
+            }
+        });
         let keys = count(dataset.keys());
         let (driver, connections) = (clients.driver.name(), clients.connections);
         let load = format!("{} × {keys} keys  {driver} ×{connections}{pipeline}", clients.count);

@@ -51,6 +51,8 @@ pub struct Row {
     pub tally: Tally,
     /// Keys done well, per second.
     pub rate: Sliding,
+    /// Which part of its time is over, where time ends the phase.
+    timed: Option<f64>,
 }
 
 /// The phase under way.
@@ -64,6 +66,8 @@ pub struct PhaseState {
     pub of: usize,
     /// When it began.
     pub began: Duration,
+    /// How long it lasts, if time ends it.
+    lasts: Option<Duration>,
     /// Its clients; empty if they have no keys to settle in this phase.
     pub rows: Vec<Row>,
     /// All clients together.
@@ -123,11 +127,12 @@ impl State {
     /// Takes an update that came at `now`. Notes are not kept: they are shown once.
     pub fn apply(&mut self, update: Update, now: Duration) {
         match update {
-            Update::PhaseStarted { name, run, phase, phases, keys_per_client, clients } => {
+            Update::PhaseStarted { name, run, phase, phases, keys_per_client, clients, lasts } => {
                 self.end_phase(now);
                 // Connecting and waiting settle no keys.
                 let keys_per_client = if matches!(run, "connect" | "wait") { 0 } else { keys_per_client };
                 let mut phase = PhaseState::new(name, (phase, phases), now, keys_per_client, clients);
+                phase.lasts = lasts;
                 phase.group(self.most_rows);
                 self.phase = Some(phase);
             }
@@ -143,8 +148,10 @@ impl State {
 
     fn end_phase(&mut self, now: Duration) {
         if let Some(phase) = self.phase.take() {
-            let PhaseState { name, began, all, .. } = phase;
-            self.ended.push(EndedPhase { name, took: now.saturating_sub(began), keys: all.keys, tally: all.tally });
+            let PhaseState { name, began, lasts, all, .. } = phase;
+            // Where time ended it, there was no number to reach.
+            let keys = if lasts.is_some() { all.tally.done } else { all.keys };
+            self.ended.push(EndedPhase { name, took: now.saturating_sub(began), keys, tally: all.tally });
         }
     }
 }
@@ -161,6 +168,7 @@ impl PhaseState {
             number,
             of,
             began: now,
+            lasts: None,
             rows: Vec::new(),
             all,
             pace,
@@ -211,8 +219,11 @@ impl PhaseState {
         }
         self.all.rate.push(now, self.all.tally.succeeded());
         self.pace.push(now, self.all.tally.done);
+        let timed = self.lasts.map(|lasts| now.saturating_sub(self.began).as_secs_f64() / lasts.as_secs_f64());
+        self.all.timed = timed;
         for row in &mut self.rows {
             row.rate.push(now, row.tally.succeeded());
+            row.timed = timed;
         }
         if snapshot.window.count > 0 {
             self.windows.insert(snapshot.thread, (now, snapshot.window));
@@ -237,6 +248,9 @@ impl PhaseState {
 
     /// How long the rest will take at the pace of now; `None` if nothing moves or nothing is to be done.
     pub fn left(&self, now: Duration) -> Option<Duration> {
+        if let Some(lasts) = self.lasts {
+            return Some((self.began + lasts).saturating_sub(now));
+        }
         let per_second = self.pace.per_second(now).filter(|rate| *rate > 0.0)?;
         let keys = self.all.keys.checked_sub(self.all.tally.done).filter(|_| self.all.keys > 0)?;
         Duration::try_from_secs_f64(keys as f64 / per_second).ok()
@@ -265,6 +279,9 @@ impl Tally {
 impl Row {
     /// How much is settled, from 0 to 1; never 1 before it is all.
     pub fn share(&self) -> f64 {
+        if let Some(share) = self.timed {
+            return share.min(0.999);
+        }
         match self.keys {
             0 => 0.0,
             keys if self.tally.done >= keys => 1.0,
@@ -274,7 +291,7 @@ impl Row {
 
     /// Whether everything is settled.
     pub fn is_done(&self) -> bool {
-        self.keys > 0 && self.tally.done >= self.keys
+        self.keys > 0 && self.timed.is_none() && self.tally.done >= self.keys
     }
 }
 
@@ -314,7 +331,15 @@ mod tests {
     }
 
     fn started(clients: u32) -> Update {
-        Update::PhaseStarted { name: "write".into(), run: "write", phase: 1, phases: 2, keys_per_client: 1000, clients }
+        Update::PhaseStarted {
+            name: "write".into(),
+            run: "write",
+            phase: 1,
+            phases: 2,
+            keys_per_client: 1000,
+            clients,
+            lasts: None,
+        }
     }
 
     fn state(clients: u32, most_rows: usize) -> State {
@@ -358,8 +383,15 @@ mod tests {
         state.apply(Update::PhaseEnded, Duration::from_secs(2));
         state.apply(Update::PhaseEnded, Duration::from_secs(3));
         assert_eq!(state.ended.len(), 1);
-        let wait =
-            Update::PhaseStarted { name: "w".into(), run: "wait", phase: 2, phases: 2, keys_per_client: 9, clients: 2 };
+        let wait = Update::PhaseStarted {
+            name: "w".into(),
+            run: "wait",
+            phase: 2,
+            phases: 2,
+            keys_per_client: 9,
+            clients: 2,
+            lasts: None,
+        };
         state.apply(wait, Duration::from_secs(3));
         assert!(state.phase.is_some_and(|phase| phase.rows.is_empty() && phase.all.share() == 0.0));
     }

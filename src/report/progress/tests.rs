@@ -18,7 +18,15 @@ impl Write for Paper {
 
 fn started(phase: usize) -> Update {
     let name = if phase == 1 { "write" } else { "verify" };
-    Update::PhaseStarted { name: name.into(), run: "write", phase, phases: 2, keys_per_client: 1000, clients: 2 }
+    Update::PhaseStarted {
+        name: name.into(),
+        run: "write",
+        phase,
+        phases: 2,
+        keys_per_client: 1000,
+        clients: 2,
+        lasts: None,
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::super::format::{NONE, count, latency, rate, seconds, short_count};
 use super::super::result::{Latency, Phase, Pipeline, Run};
 use super::page::{Page, columns};
+use crate::scenario::units::rate_shown;
 
 /// A column: its title, its cell, and up to which step of narrowing it stays.
 struct Column {
@@ -97,7 +98,15 @@ pub fn explain(run: &Run, page: &mut Page) {
 }
 
 fn meaning(phase: &Phase) -> Option<String> {
-    Some(match (phase.pipeline.as_ref()?, phase.load_loop.as_str()) {
+    let pipeline = phase.pipeline.as_ref()?;
+    if let Some(offered) = phase.offered_per_second {
+        let (offered, achieved) = (rate_shown(offered), rate_shown(phase.requests_per_second));
+        let arrivals = phase.arrivals.as_deref().unwrap_or_default();
+        return Some(format!(
+            "open loop, {offered} offered ({arrivals}), {achieved} achieved; latency from the intended moment to the reply"
+        ));
+    }
+    Some(match (pipeline, phase.load_loop.as_str()) {
         (Pipeline::All(_), _) => "open loop, everything due at the start; latency from there to the reply".to_owned(),
         (Pipeline::Window(window), "open") => {
             format!("open loop, pipeline {window}; latency from the intended moment to the reply")

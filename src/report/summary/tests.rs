@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::dataset::Owner;
-use crate::plan::Pipeline;
+use crate::plan::{Load, Pipeline};
 use crate::record::{Class, Recorder, WrongReading};
 use crate::report::document;
 use crate::verdict::{Outcome, RunOutcome, fixture, judge};
@@ -90,7 +90,7 @@ fn a_wide_terminal_has_all_columns() {
 fn timeouts_loss_and_foreign_values() {
     let mut run = fixture::good_run();
     let write = &mut run.phases[1];
-    (write.open_loop, write.pipeline) = (true, Some(Pipeline::All));
+    write.load = Some(Load::pass(Pipeline::All));
     let record = &mut write.record;
     record.response.record(Duration::from_millis(900), 990);
     record.response.record_censored(Duration::from_secs(5), 10);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::{Load, Pipeline};
 use crate::verdict::fixture::*;
 
 fn ms(ms: u64) -> Duration {
@@ -119,7 +120,7 @@ fn a_latency_limit_is_for_every_load_phase_unless_it_has_its_own() {
 #[test]
 fn an_open_loop_is_judged_by_its_response_times() {
     let run = with(1, |phase| {
-        phase.open_loop = true;
+        phase.load = Some(Load::pass(Pipeline::All));
         phase.record.response.record(ms(80), ALL);
     });
     let found = causes(run_wide(p99(ms(50))), &run);

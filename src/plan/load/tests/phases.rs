@@ -9,7 +9,8 @@ target.spawn = {}
 [[phase]]
 name = "a/b"
 run = "write"
-duration = "5s"
+arrivals = "poisson"
+reads = 0.5
 [[phase]]
 name = "p99"
 run = "verifi"
@@ -21,6 +22,14 @@ pipeline = 4
 [[phase]]
 name = "pause"
 run = "mix"
+reads = 1.5
+rate = "0/s"
+pick = "hottest"
+[[phase]]
+run = "verify"
+pipeline = "all"
+duration = "5s"
+rate = 50
 [limits]
 p95 = "1ms"
 max = "0s"
@@ -32,7 +41,7 @@ lost = -1
 lost = 0
 "#;
     insta::assert_snapshot!(wrong(text), @r#"
-     × 13 errors in DIR/six.toml
+     × 18 errors in DIR/six.toml
        ╭─[DIR/six.toml:4:8]
      3 │ [[phase]]
      4 │ name = "a/b"
@@ -40,54 +49,74 @@ lost = 0
        ·          ╰─┤ files are called after it, so it cannot hold `/` or
        ·            │ control characters
      5 │ run = "write"
-     6 │ duration = "5s"
-       ·            ──┬─
-       ·              ╰─┤ not available in this version: a write or verify
-       ·                │ phase passes over its keys once; only a wait has one
-     7 │ [[phase]]
-     8 │ name = "p99"
+     6 │ arrivals = "poisson"
+       ·            ────┬────
+       ·                ╰─┤ without a `rate` no request has a moment of its own,
+       ·                  │ so `arrivals` has no effect
+     7 │ reads = 0.5
+       ·         ─┬─
+       ·          ╰─┤ only a mix chooses, so `reads` has no effect here: use
+       ·            │ `run = "mix"`
+     8 │ [[phase]]
+     9 │ name = "p99"
        ·        ──┬──
        ·          ╰─┤ this name means something else in results or [limits];
        ·            │ choose another
-     9 │ run = "verifi"
+    10 │ run = "verifi"
        ·       ────┬───
        ·           ╰─┤ no such kind of phase; did you mean "verify"? There are
-       ·             │ "write", "verify" and "wait"
-    10 │ [[phase]]
-    11 │ name = "pause"
-    12 │ run = "wait"
-    13 │ duration = "1s"
-    14 │ pipeline = 4
+       ·             │ "write", "verify", "mix" and "wait"
+    11 │ [[phase]]
+    12 │ name = "pause"
+    13 │ run = "wait"
+    14 │ duration = "1s"
+    15 │ pipeline = 4
        ·            ┬
        ·            ╰─┤ a wait phase sends nothing, so `pipeline` has no
        ·              │ effect
-    15 │ [[phase]]
-    16 │ name = "pause"
+    16 │ [[phase]]
+    17 │ name = "pause"
        ·        ───┬───
        ·           ╰── an earlier phase has this name already
-    17 │ run = "mix"
+    18 │ run = "mix"
        ·       ──┬──
-       ·         ╰─┤ "mix" is not available in this version; there are "write",
-       ·           │ "verify" and "wait"
-    18 │ [limits]
-    19 │ p95 = "1ms"
+       ·         ╰── this phase has no end without a `duration`, such as "10s"
+    19 │ reads = 1.5
+       ·         ─┬─
+       ·          ╰── must lie between 0 and 1
+    20 │ rate = "0/s"
+       ·        ──┬──
+       ·          ╰── a rate must be above zero
+    21 │ pick = "hottest"
+       ·        ────┬────
+       ·            ╰─┤ no such way to pick keys; did you mean "hot"? There are
+       ·              │ "uniform", "zipf", "gaussian" and "hot"
+    22 │ [[phase]]
+    23 │ run = "verify"
+    24 │ pipeline = "all"
+    25 │ duration = "5s"
+    26 │ rate = 50
+       ·        ─┬
+       ·         ╰── a rate has a unit: write "50/s", for example
+    27 │ [limits]
+    28 │ p95 = "1ms"
        · ─┬─
        ·  ╰── unknown key; did you mean `p99`?
-    20 │ max = "0s"
+    29 │ max = "0s"
        ·       ──┬─
        ·         ╰── must be longer than nothing
-    21 │ [limits.puase]
+    30 │ [limits.puase]
        ·         ──┬──
        ·           ╰── no phase has this name; did you mean `pause`?
-    22 │ lost = 0
-    23 │ [limits.pause]
+    31 │ lost = 0
+    32 │ [limits.pause]
        ·         ──┬──
        ·           ╰── a wait phase sends nothing, so its limits have no effect
-    24 │ lost = -1
+    33 │ lost = -1
        ·        ─┬
        ·         ╰── must be at least 0
-    25 │ [limits."a/b"]
-    26 │ lost = 0
+    34 │ [limits."a/b"]
+    35 │ lost = 0
        ·        ┬
        ·        ╰── a write phase reads nothing back, so this has no effect
        ╰────

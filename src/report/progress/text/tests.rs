@@ -29,7 +29,7 @@ pub fn scene(clients: u32, most_rows: usize) -> (State, Duration) {
 
 fn started(name: &str, phase: usize, clients: u32) -> Update {
     let run = if name == "write" { "write" } else { "verify" };
-    Update::PhaseStarted { name: name.into(), run, phase, phases: 2, keys_per_client: 1_000_000, clients }
+    Update::PhaseStarted { name: name.into(), run, phase, phases: 2, keys_per_client: 1_000_000, clients, lasts: None }
 }
 
 /// After so many seconds: the later clients are slower, the first is done early, the last has troubles.
@@ -141,6 +141,7 @@ fn a_plain_line_says_the_same_in_one() {
         phases: 3,
         keys_per_client: 0,
         clients: 10,
+        lasts: None,
     };
     state.apply(wait, now);
     insta::assert_snapshot!(plain(&state, now + Duration::from_secs(5)).expect("it waits").render(false), @"pause 3/3  00:05   server  cpu 100 % of 1 core  mem 1.1 GiB  6.9 M keys  12 conns   this host  cpu 41 %  loader 34 %  rss 18 MiB");

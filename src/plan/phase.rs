@@ -1,0 +1,157 @@
+//! What the phases of a run do, and how they issue their requests.
+
+use std::time::Duration;
+
+use crate::dataset::Pick;
+
+/// One load phase.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// Its name, unique within the plan.
+    pub name: String,
+    /// What is done.
+    pub run: Run,
+}
+
+/// What a phase does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Run {
+    /// Every client writes its keys.
+    Write(Load),
+    /// Every client reads its keys and compares every byte.
+    Verify(Load),
+    /// Every client reads and writes keys of its own that it chooses at random.
+    Mix(Load, Mix),
+    /// Nothing is sent for so long.
+    Wait {
+        /// How long.
+        duration: Duration,
+    },
+}
+
+impl Run {
+    /// The kind's name in scenarios and results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Write(_) => "write",
+            Self::Verify(_) => "verify",
+            Self::Mix(..) => "mix",
+            Self::Wait { .. } => "wait",
+        }
+    }
+
+    /// How requests are issued, for phases that load.
+    pub const fn load(&self) -> Option<&Load> {
+        match self {
+            Self::Write(load) | Self::Verify(load) | Self::Mix(load, _) => Some(load),
+            Self::Wait { .. } => None,
+        }
+    }
+
+    /// How long it lasts, if time ends it.
+    pub const fn lasts(&self) -> Option<Duration> {
+        match (self, self.load()) {
+            (Self::Wait { duration }, _) | (_, Some(Load { until: Until::After(duration), .. })) => Some(*duration),
+            _ => None,
+        }
+    }
+
+    /// Whether it writes keys.
+    pub const fn writes(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Mix(..))
+    }
+
+    /// Whether it reads keys back.
+    pub const fn reads(&self) -> bool {
+        matches!(self, Self::Verify(_) | Self::Mix(..))
+    }
+
+    /// Whether some keys may be written more often than others, so that each needs a version of its own.
+    pub const fn writes_unevenly(&self) -> bool {
+        match self {
+            Self::Mix(..) => true,
+            Self::Write(load) => matches!(load.until, Until::After(_)),
+            Self::Verify(_) | Self::Wait { .. } => false,
+        }
+    }
+}
+
+/// How a phase issues its requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// How many may be in flight on a connection.
+    pub pipeline: Pipeline,
+    /// When each is due; `None`: as soon as the pipeline has room.
+    pub rate: Option<Rate>,
+    /// When the phase is over.
+    pub until: Until,
+}
+
+impl Load {
+    /// One pass over the keys, as fast as the pipeline allows.
+    #[cfg(test)]
+    pub const fn pass(pipeline: Pipeline) -> Self {
+        Self { pipeline, rate: None, until: Until::Pass }
+    }
+
+    /// Whether requests have intended moments that do not depend on replies.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate.is_some() || self.pipeline == Pipeline::All
+    }
+}
+
+/// What a mix does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    /// The part of requests that read, from 0 to 1; the others write.
+    pub reads: f64,
+    /// How keys are chosen among those of a connection.
+    pub pick: Pick,
+}
+
+/// How many requests may be in flight on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// So many, refilled as replies arrive. At least 1.
+    Window(u32),
+    /// As many as the driver takes. Without a rate everything is due at the start of the phase: an open loop with a
+    /// virtual queue.
+    All,
+}
+
+/// Requests that become due at moments of their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Requests per second of all connections together; above zero, finite.
+    pub per_second: f64,
+    /// How the moments are spread.
+    pub arrivals: Arrivals,
+}
+
+/// How the moments of a rate are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Independent of each other, as those of many users are: bunches and gaps.
+    Poisson,
+    /// At equal distances, the connections in turn.
+    Uniform,
+}
+
+impl Arrivals {
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Poisson => "poisson",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
+/// When a load phase is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Every key has had its turn once.
+    Pass,
+    /// So long after its start no further request becomes due; keys have their turns again and again.
+    After(Duration),
+}
