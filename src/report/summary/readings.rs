@@ -12,13 +12,13 @@ pub fn keys(run: &Run, page: &mut Page) {
     let wrote = wrote(run);
     let mut label = "keys";
     for phase in &run.phases {
-        let items = match phase.run.as_str() {
-            "write" => written(phase),
-            "verify" => read(phase, wrote),
-            _ => continue,
-        };
-        page.items(label, items);
-        label = "";
+        // A mix does both.
+        let writes = matches!(phase.run.as_str(), "write" | "mix").then(|| written(phase));
+        let reads = matches!(phase.run.as_str(), "verify" | "mix").then(|| read(phase, wrote));
+        for items in writes.into_iter().chain(reads) {
+            page.items(label, items);
+            label = "";
+        }
     }
 }
 
@@ -33,7 +33,7 @@ fn written(phase: &Phase) -> Vec<String> {
 
 /// Whether the run wrote at all. One that only reads relies on an earlier one: any key that is not there is missing.
 fn wrote(run: &Run) -> bool {
-    run.phases.iter().any(|phase| phase.run == "write")
+    run.phases.iter().any(|phase| matches!(phase.run.as_str(), "write" | "mix"))
 }
 
 /// Loss and wrong values are always told, the rest if there is any.
