@@ -48,7 +48,8 @@ pub struct ScenarioArgs {
     /// The scenario file (TOML)
     pub scenario: PathBuf,
     /// Load this server instead of the scenario's: redis://HOST:PORT/DB,
-    /// rediss:// (TLS) or redis+unix:///PATH
+    /// rediss:// (TLS), redis+unix:///PATH, or `builtin`: keyswarm's own
+    /// responder, which stores nothing
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,
     /// Change a key of the scenario, such as clients.count=20 or

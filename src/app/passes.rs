@@ -91,6 +91,7 @@ impl<'a> Phases<'a> {
         match *run {
             Run::Write(load) => {
                 self.version += 1;
+                self.session.target.begin(self.version);
                 Some(PassOrder { work: Work::Write, version: self.version, load })
             }
             Run::Verify(load) => Some(PassOrder { work: Work::Read, version: self.version, load }),

@@ -14,7 +14,7 @@ use crate::driver::Connector;
 use crate::plan::{Cleanup, Plan};
 use crate::record::Base;
 use crate::target::{self, Target};
-use crate::verdict::{RunOutcome, Warning};
+use crate::verdict::{RunOutcome, ServerCounters, Unread, Warning};
 
 /// The server's counters are waited for so long: after a hard load it may be slow to answer.
 const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
@@ -44,9 +44,8 @@ impl Session<'_> {
     pub async fn run(&self, repeat: u32) -> Ran {
         let mut notes = Vec::new();
         let base = self.base(&mut notes).await;
-        let db = self.target.endpoint.db;
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
-        match counters::read(&self.target.control, db, 1, COUNTERS_WITHIN).await {
+        match self.counters(1, COUNTERS_WITHIN).await {
             Ok(counters) => outcome.server_before = Some(counters),
             Err(why) => outcome.unread = why,
         }
@@ -54,7 +53,7 @@ impl Session<'_> {
         let loaded = self.load(base, &mut outcome, &mut notes).await;
         let own = 1 + self.plan.clients.connections_in_all();
         let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
-        match counters::read(&self.target.control, db, own, limit).await {
+        match self.counters(own, limit).await {
             Ok(counters) => outcome.server_after = Some(counters),
             Err(why) => outcome.unread = why,
         }
@@ -66,10 +65,18 @@ impl Session<'_> {
         Ran { outcome, notes, removed, broken }
     }
 
+    /// The server's counters now, while `own` connections of this process are open at most.
+    async fn counters(&self, own: u64, limit: Duration) -> Result<ServerCounters, Unread> {
+        if self.target.is_builtin() {
+            return Err(Unread::Builtin);
+        }
+        counters::read(&self.target.control, self.target.endpoint.db, own, limit).await
+    }
+
     /// Removes what this run wrote, and nothing else: what the ledgers show as acknowledged or unknown. Returns how many
     /// keys were removed, if that was asked for and came to its end.
     async fn clean_up(&self, fleet: &Fleet, notes: &mut Vec<Warning>) -> Option<u64> {
-        if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() {
+        if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() || self.target.is_builtin() {
             return None;
         }
         let limit = if self.stop.is_asked() { CLEAN_UP_AFTER_STOP } else { CLEAN_UP_WITHIN };

@@ -221,7 +221,7 @@ impl Command {
                 address: match (target, &self.plan.target.server) {
                     (Some(target), _) => target.dialer.address().to_owned(),
                     (None, plan::Server::Remote(endpoint)) => address(&endpoint.transport),
-                    (None, plan::Server::Spawned(_)) => String::new(),
+                    (None, plan::Server::Spawned(_) | plan::Server::Builtin(_)) => String::new(),
                 },
                 db: target.map_or(0, |target| target.endpoint.db),
                 spawned: target.is_some_and(Target::spawned),

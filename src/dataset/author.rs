@@ -140,22 +140,31 @@ pub fn parse_uuid(text: &[u8]) -> Option<u128> {
     if [8, 13, 18, 23].iter().any(|&at| text[at] != b'-') {
         return None;
     }
-    let mut all: u128 = 0;
-    for at in BYTE_AT {
-        all = all << 8 | u128::from(nibble(text[at])?) << 4 | u128::from(nibble(text[at + 1])?);
-    }
-    let (high, low) = ((all >> 64) as u64, all as u64);
-    if high >> 12 & 0xf != 4 || low >> 62 != 2 {
+    let mut digits = 0;
+    let mut half = |places: &[usize]| {
+        places.iter().fold(0, |sum: u64, &at| {
+            let (upper, lower) = (NIBBLES[usize::from(text[at])], NIBBLES[usize::from(text[at + 1])]);
+            digits |= upper | lower;
+            sum << 8 | u64::from(upper << 4 | lower)
+        })
+    };
+    let (high, low) = (half(&BYTE_AT[..8]), half(&BYTE_AT[8..]));
+    if digits & NO_DIGIT != 0 || high >> 12 & 0xf != 4 || low >> 62 != 2 {
         return None;
     }
     let upper = (high >> 16) << 12 | (high & 0xfff);
     Some(u128::from(upper) << 62 | u128::from(low & ((1 << 62) - 1)))
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+const NO_DIGIT: u8 = 0xf0;
+
+/// What each letter is worth as a hex digit. The built-in responder parses a key for every reading, so all 32 letters are
+/// judged at once in the end.
+const NIBBLES: [u8; 256] = {
+    let (mut nibbles, mut digit) = ([NO_DIGIT; 256], 0);
+    while digit < 16 {
+        nibbles[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
     }
-}
+    nibbles
+};

@@ -162,6 +162,27 @@ impl Dataset {
         }
     }
 
+    /// The place whose key this is; `None` if it is none of this dataset's.
+    pub fn place_of(&self, key: &[u8]) -> Option<Place> {
+        let place = match &self.key {
+            KeyPattern::Uuid => self.key_mix.open(author::parse_uuid(key)?).filter(|author| author.version == 0)?.place,
+            KeyPattern::Template(template) => self.place_shown(template.parse(key)?)?,
+        };
+        (place.client < self.clients && place.index < self.keys).then_some(place)
+    }
+
+    fn place_shown(&self, found: template::Found) -> Option<Place> {
+        let template::Found { n, i, client } = found;
+        let offset = |number: u64| number.checked_sub(self.first);
+        let (owner, index) = match (n.map(offset), i.map(offset)) {
+            (Some(n), _) => (n? / self.keys, n? % self.keys),
+            // A number that is not shown is the same for all keys: they are told apart without it.
+            (None, i) => (client.unwrap_or(0), i.unwrap_or(Some(0))?),
+        };
+        let agree = client.is_none_or(|client| client == owner) && i.is_none_or(|i| offset(i) == Some(index));
+        agree.then_some(Place { client: u32::try_from(owner).ok()?, index })
+    }
+
     /// Appends the value of `place` in `version`.
     pub fn value(&self, place: Place, version: Version, out: &mut Vec<u8>) {
         match &self.value {

@@ -143,6 +143,36 @@ proptest! {
     }
 
     #[test]
+    fn a_key_names_its_place(client in 0u32..3, index in 0u64..100, letter: u8, at: prop::sample::Index) {
+        let place = Place { client, index };
+        for source in ["uuid", "{client}:{i}", "v{n:07}x{client}", "{client:03}{i}", "{n}"] {
+            let data = dataset(source, ValuePattern::Uuid, Order::Written);
+            let mut key = key(&data, client, index).into_bytes();
+            prop_assert_eq!(data.place_of(&key), Some(place), "{}", source);
+            // A garbled one is another place's, letter by letter, or nobody's.
+            let at = at.index(key.len());
+            key[at] = letter;
+            if let Some(Place { client, index }) = data.place_of(&key) {
+                prop_assert_eq!(self::key(&data, client, index).into_bytes(), key, "{}", source);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_beyond_the_dataset_are_nobodys(client in 3u32..1 << 20, index in 100u64..1 << 40) {
+        let data = uuids();
+        for place in [Place { client, index: 0 }, Place { client: 0, index }] {
+            let mut key = Vec::new();
+            data.key(place, &mut key);
+            prop_assert_eq!(data.place_of(&key), None);
+        }
+        let data = dataset("{n}", ValuePattern::Uuid, Order::Written);
+        for (n, place) in [("0", None), ("1", Some((0, 0))), ("300", Some((2, 99))), ("301", None)] {
+            prop_assert_eq!(data.place_of(n.as_bytes()).map(|place| (place.client, place.index)), place);
+        }
+    }
+
+    #[test]
     fn a_template_reads_what_it_wrote(client in 0u32..3, index in 0u64..100) {
         for source in ["{client}:{i}", "v{n:07}x{client}", "{client:03}{i}", "{n}"] {
             let data = dataset("uuid", template(source), Order::Written);

@@ -9,6 +9,7 @@ mod resolve;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dataset::Dataset;
@@ -72,6 +73,8 @@ pub enum Server {
     Remote(Endpoint),
     /// keyswarm starts it, and stops it afterwards.
     Spawned(Spawn),
+    /// A responder within keyswarm itself, which stores nothing.
+    Builtin(Builtin),
 }
 
 /// Whether the database is emptied before the run.
@@ -193,6 +196,19 @@ pub struct Spawn {
     pub password: Option<Secret>,
     /// Further arguments, handed over as they are.
     pub args: Vec<String>,
+    /// Protocol that the clients speak with it.
+    pub protocol: Protocol,
+}
+
+/// A responder in this process, on a loopback port: it recomputes what a key must hold.
+#[derive(Clone, Debug)]
+pub struct Builtin {
+    /// Whose keys it knows.
+    pub dataset: Arc<Dataset>,
+    /// Threads that answer, at least 1.
+    pub threads: u32,
+    /// Their cores, dealt round; `None` inherits.
+    pub cpus: Option<Vec<usize>>,
     /// Protocol that the clients speak with it.
     pub protocol: Protocol,
 }

@@ -92,7 +92,9 @@ pub fn sockets_needed(plan: &Plan) -> u64 {
 
 /// File descriptors that a run of `plan` needs; the soft limit must be raised to that.
 pub fn files_needed(plan: &Plan) -> u64 {
-    sockets_needed(plan) + OTHER_FILES + 4 * u64::from(plan.clients.threads)
+    // The built-in responder's ends of the connections are in this process, too.
+    let ends = if matches!(plan.target.server, Server::Builtin(_)) { 2 } else { 1 };
+    ends * sockets_needed(plan) + OTHER_FILES + 4 * u64::from(plan.clients.threads)
 }
 
 /// Whether a run of `plan` can open its sockets where this process may have `files` file descriptors. Without them, no run
@@ -188,7 +190,7 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
 pub fn over_tcp(plan: &Plan) -> bool {
     match &plan.target.server {
         Server::Remote(endpoint) => matches!(endpoint.transport, Transport::Tcp { .. }),
-        Server::Spawned(_) => true,
+        Server::Spawned(_) | Server::Builtin(_) => true,
     }
 }
 

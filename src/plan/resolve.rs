@@ -1,6 +1,7 @@
 //! From a scenario as written to a [`Plan`]: defaults filled in, meanings checked. Every field of the scenario is taken
 //! apart by name, so that a new key cannot be forgotten here.
 
+mod builtin;
 mod cores;
 mod data;
 mod judge;
@@ -69,21 +70,30 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let runs = judge.number(repeat, 1, 1..=MOST_REPEATS);
     let between_words = [("flush", Between::Flush)];
     let between = judge.word(between, "`between`", Between::Flush, &between_words, &["next", "again"]);
-    let (server, server_cores) = target::server(target, folder, cores, &mut judge);
-    let (flush, cleanup) = target::before_and_after(target, &mut judge);
     let (mut clients, loader_cores) = self::clients(clients, cores, &mut judge);
     let timeouts = self::timeouts(timeouts, &mut judge);
     let dataset = data::dataset(dataset, seed, &clients, &mut judge);
+    let (server, server_cores) = target::server(target, folder, cores, dataset.as_ref(), &mut judge);
+    let (flush, cleanup) = target::before_and_after(target, &mut judge);
     let phases = phases::phases(phases, &mut judge);
     phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
     let sample_interval = interval(sample, &mut judge);
     let mut server = server?;
-    let spawned = matches!(server, Server::Spawned(_));
-    let (for_server, for_loader) =
-        cores::deal(spawned.then_some(server_cores), loader_cores, clients.threads, cores, &mut judge);
-    if let Server::Spawned(spawn) = &mut server {
-        spawn.cpus = for_server;
+    let server_cores = match &server {
+        Server::Remote(_) => None,
+        Server::Spawned(_) => Some(server_cores),
+        Server::Builtin(builtin) => {
+            builtin::suits(scenario, &phases, &builtin.dataset, &mut judge);
+            // It keeps away from loading threads that keep to their cores.
+            Some(server_cores).filter(|_| loader_cores != Wish::Inherit)
+        }
+    };
+    let (for_server, for_loader) = cores::deal(server_cores, loader_cores, clients.threads, cores, &mut judge);
+    match &mut server {
+        Server::Remote(_) => {}
+        Server::Spawned(spawn) => spawn.cpus = for_server,
+        Server::Builtin(builtin) => builtin.cpus = for_server,
     }
     clients.cpus = for_loader;
     let (dataset, advice) = (dataset?, judge.finish()?);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
+use crate::dataset::{KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{
     Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Spawn, Until,
@@ -21,7 +21,7 @@ pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Wri
     writeln!(out, "{file} is valid")?;
     row(out, "target", &target(plan))?;
     row(out, "clients", &clients(&plan.clients))?;
-    for (at, text) in data(&plan.dataset, prediction).iter().enumerate() {
+    for (at, text) in data(plan, prediction).iter().enumerate() {
         row(out, if at == 0 { "data" } else { "" }, text)?;
     }
     phases(plan, prediction, out)?;
@@ -54,6 +54,10 @@ fn target(plan: &Plan) -> String {
     let (mut text, protocol) = match &plan.target.server {
         Server::Remote(endpoint) => (endpoint.url_shown(), endpoint.protocol),
         Server::Spawned(spawn) => (spawned(spawn), spawn.protocol),
+        Server::Builtin(builtin) => {
+            let cores = on_cores(builtin.cpus.as_deref());
+            (format!("built in, within keyswarm{cores}: it recomputes what is read"), builtin.protocol)
+        }
     };
     text.push_str(match protocol {
         Protocol::Resp2 => ", RESP2",
@@ -108,7 +112,8 @@ fn clients(clients: &Clients) -> String {
     text
 }
 
-fn data(dataset: &Dataset, prediction: &Prediction) -> [String; 2] {
+fn data(plan: &Plan, prediction: &Prediction) -> [String; 2] {
+    let dataset = &plan.dataset;
     let key = match dataset.key_pattern() {
         KeyPattern::Uuid => "uuid",
         KeyPattern::Template(template) => template.source(),
@@ -138,12 +143,15 @@ fn data(dataset: &Dataset, prediction: &Prediction) -> [String; 2] {
             counted(dataset.keys(), "key"),
             dataset.seed()
         ),
-        format!(
-            "{} in all: about {} on the server, {} per key",
-            counted(prediction.keys, "key"),
-            size_shown(prediction.server_bytes),
-            size_shown(prediction.bytes_per_key.round() as u64)
-        ),
+        match &plan.target.server {
+            Server::Builtin(_) => format!("{} in all, none of them stored", counted(prediction.keys, "key")),
+            Server::Remote(_) | Server::Spawned(_) => format!(
+                "{} in all: about {} on the server, {} per key",
+                counted(prediction.keys, "key"),
+                size_shown(prediction.server_bytes),
+                size_shown(prediction.bytes_per_key.round() as u64)
+            ),
+        },
     ]
 }
 

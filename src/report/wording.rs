@@ -204,6 +204,9 @@ fn unread(why: &Unread) -> String {
         Unread::Late => {
             format!("The server's counters could not be read in time, {SO} It is too busy to answer, or stopped.")
         }
+        Unread::Builtin => {
+            "Not reconciled: the built-in responder keeps no counts that keyswarm's could be compared with.".to_owned()
+        }
         Unread::Refused(text) => {
             let advice = if text.starts_with("NOPERM") { " Permit the user `+info`." } else { "" };
             format!("The server refuses `INFO` ({text}): its load is not known, and {}{advice}", &SO[3..])

@@ -1,5 +1,6 @@
 //! A server to load: spawned or already there; its facts; what may be done to its store.
 
+mod builtin;
 mod facts;
 mod folder;
 mod process;
@@ -10,10 +11,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+pub use builtin::Responder;
 pub use facts::Facts;
 pub use spawn::{SpawnError, SpawnedServer};
 pub use store::{Guarded, flush, may_flush, may_write, probe, unlink};
 
+use crate::dataset::Version;
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
 use crate::wire::control::Control;
 use crate::wire::dial::{Dialed, Dialer, address};
@@ -32,6 +35,7 @@ pub struct Target {
     /// What it said of itself when it was reached.
     pub facts: Facts,
     server: Option<SpawnedServer>,
+    builtin: Option<Responder>,
 }
 
 /// Why there is no server to load.
@@ -46,6 +50,9 @@ pub enum TargetError {
     /// The server could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// The built-in responder could not be started.
+    #[error("the built-in responder cannot be started: {0}")]
+    Builtin(#[from] std::io::Error),
 }
 
 impl TargetError {
@@ -82,27 +89,46 @@ impl Target {
     /// # Errors
     /// There is no server to load.
     pub async fn prepare(plan: &TargetPlan, timeouts: &Timeouts) -> Result<Self, TargetError> {
-        let (control, endpoint, server, notes) = match &plan.server {
+        let (mut server, mut builtin) = (None, None);
+        let (control, endpoint, notes) = match &plan.server {
             Server::Remote(endpoint) => {
                 let dialer = Dialer::new(endpoint, timeouts)?;
                 let dialed = wait_until_ready(&dialer).await?;
                 let notes = dialed.notes.clone();
-                (Control::adopt(dialer, dialed), endpoint.clone(), None, notes)
+                (Control::adopt(dialer, dialed), endpoint.clone(), notes)
             }
             Server::Spawned(spawn) => {
-                let (server, control) = SpawnedServer::start(spawn, timeouts).await?;
-                (control, server.endpoint().clone(), Some(server), Vec::new())
+                let (started, control) = SpawnedServer::start(spawn, timeouts).await?;
+                (control, server.insert(started).endpoint().clone(), Vec::new())
+            }
+            Server::Builtin(spec) => {
+                let endpoint = builtin.insert(Responder::start(spec)?).endpoint().clone();
+                let dialer = Dialer::new(&endpoint, timeouts)?;
+                let dialed = dialer.dial().await?;
+                (Control::adopt(dialer, dialed), endpoint, Vec::new())
             }
         };
         let dialer = Dialer::new(&endpoint, timeouts)?;
         let mut facts = Facts::read(&control, patience(timeouts)).await?;
         facts.warnings.extend(notes.into_iter().map(str::to_owned));
-        Ok(Self { control, endpoint, dialer, facts, server })
+        Ok(Self { control, endpoint, dialer, facts, server, builtin })
     }
 
     /// Whether keyswarm started it.
     pub fn spawned(&self) -> bool {
         self.server.is_some()
+    }
+
+    /// Whether it is the built-in responder, which stores and counts nothing.
+    pub fn is_builtin(&self) -> bool {
+        self.builtin.is_some()
+    }
+
+    /// A write phase is about to write `version`. Only the built-in responder has to be told: it answers readings with it.
+    pub fn begin(&self, version: Version) {
+        if let Some(responder) = &self.builtin {
+            responder.begin(version);
+        }
     }
 
     /// The server's process, if it runs on this machine and could be found.
@@ -113,9 +139,9 @@ impl Target {
         }
     }
 
-    /// Cores that a spawned server was pinned to.
+    /// Cores that keyswarm's own server was pinned to.
     pub fn cpus(&self) -> Option<&[usize]> {
-        self.server.as_ref().and_then(SpawnedServer::cpus)
+        self.server.as_ref().and_then(SpawnedServer::cpus).or(self.builtin.as_ref().and_then(Responder::cpus))
     }
 
     /// Which server, where, and how it came to be: `redis 7.0.15 127.0.0.1:40211 (spawned, core 0)`.
@@ -128,6 +154,8 @@ impl Target {
         let mut more = Vec::new();
         if self.spawned() {
             more.push("spawned".to_owned());
+        } else if self.is_builtin() {
+            more.push("in this process".to_owned());
         }
         if let Some(cpus) = self.cpus() {
             let cores: Vec<String> = cpus.iter().map(usize::to_string).collect();

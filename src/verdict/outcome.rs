@@ -60,6 +60,8 @@ pub enum Unread {
     Late,
     /// It refuses to tell, in these words.
     Refused(String),
+    /// It is the built-in responder, which keeps none.
+    Builtin,
 }
 
 /// What became of the server by the end of a phase in which connections were lost.

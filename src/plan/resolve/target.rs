@@ -1,11 +1,13 @@
 //! `[target]`: which server, and as whom.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::super::{Cleanup, Endpoint, Flush, Protocol, Secret, Server, Spawn, Tls};
+use super::super::{Builtin, Cleanup, Endpoint, Flush, Protocol, Secret, Server, Spawn, Tls};
 use super::cores::{self, Wish};
 use super::judge::Judge;
 use super::url;
+use crate::dataset::Dataset;
 use crate::scenario::{self, Key, Target, Text, Written};
 
 /// Bytes of `maxmemory` below which no Redis starts to be useful: it needs about 1 MB for itself.
@@ -36,8 +38,17 @@ const OURS: [(&str, &str); 17] = [
     ("tcp-backlog", "write `tcp_backlog = …` in `spawn`"),
 ];
 
-/// The server, if it can be told, and the cores that it should run on.
-pub fn server(target: &Target, folder: &Path, allowed: &[usize], judge: &mut Judge<'_>) -> (Option<Server>, Wish) {
+/// The word in place of a URL that names the built-in responder.
+pub const BUILTIN: &str = "builtin";
+
+/// The server, if it can be told, and the cores that it should run on. The built-in responder answers for `dataset`.
+pub fn server(
+    target: &Target,
+    folder: &Path,
+    allowed: &[usize],
+    dataset: Option<&Dataset>,
+    judge: &mut Judge<'_>,
+) -> (Option<Server>, Wish) {
     let Target { span, url, spawn, tls, protocol, flush: _, cleanup: _ } = target;
     let protocol = match protocol.written() {
         None => Protocol::Resp2,
@@ -58,11 +69,12 @@ pub fn server(target: &Target, folder: &Path, allowed: &[usize], judge: &mut Jud
             "no server to load: write `url = \"redis://HOST:PORT\"` or `spawn = {}` in [target], or use --target";
         judge.fault_near(*span, what);
     }
-    let endpoint = url.written().and_then(|url| endpoint(url, protocol, judge));
+    let builtin = is_builtin(target);
+    let endpoint = url.written().filter(|_| !builtin).and_then(|url| endpoint(url, protocol, judge));
     let secured = endpoint.as_ref().is_some_and(|endpoint| endpoint.tls.is_some());
     let tls = match tls.written() {
         None => None,
-        Some(written) if url.written().is_none() || endpoint.is_some() && !secured => {
+        Some(written) if url.written().is_none() || builtin || endpoint.is_some() && !secured => {
             judge.fault(written.span, "`tls` has no effect without a rediss:// URL");
             None
         }
@@ -72,8 +84,19 @@ pub fn server(target: &Target, folder: &Path, allowed: &[usize], judge: &mut Jud
         let (spawn, wish) = self::spawn(&written.value, protocol, allowed, judge);
         return (Some(Server::Spawned(spawn)), wish);
     }
+    if builtin {
+        let known = dataset.map(|dataset| Arc::new(dataset.clone()));
+        return (
+            known.map(|dataset| Server::Builtin(Builtin { dataset, threads: 1, cpus: None, protocol })),
+            Wish::Auto,
+        );
+    }
     let endpoint = endpoint.map(|endpoint| Endpoint { tls: endpoint.tls.map(|none| tls.unwrap_or(none)), ..endpoint });
     (endpoint.map(Server::Remote), Wish::Inherit)
+}
+
+fn is_builtin(target: &Target) -> bool {
+    target.url.value().is_some_and(|url| url.value == BUILTIN)
 }
 
 /// What is done to the database before and after.
@@ -82,10 +105,14 @@ pub fn before_and_after(target: &Target, judge: &mut Judge<'_>) -> (Flush, Clean
     let cleanup_words = [("keep", Cleanup::Keep), ("unlink", Cleanup::Unlink)];
     let flush = judge.word(&target.flush, "`flush`", Flush::Never, &flush_words, &[]);
     let cleanup = judge.word(&target.cleanup, "`cleanup`", Cleanup::Keep, &cleanup_words, &[]);
-    if target.spawn.written().is_some() && (flush, cleanup) != (Flush::Never, Cleanup::Keep) {
-        judge.advise(
-            "a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only",
-        );
+    if (flush, cleanup) != (Flush::Never, Cleanup::Keep) {
+        if target.spawn.written().is_some() {
+            judge.advise(
+                "a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only",
+            );
+        } else if is_builtin(target) {
+            judge.advise("the built-in responder stores nothing: `flush` and `cleanup` have nothing to remove");
+        }
     }
     (flush, cleanup)
 }

@@ -9,7 +9,7 @@ use super::super::{
     Between, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Secret,
     Server, Spawn, TargetPlan, Timeouts, Tls, Until,
 };
-use super::target::Kept;
+use super::target::{BUILTIN, Kept};
 use super::url;
 use crate::dataset::{Dataset, KeyPattern, ValuePattern};
 use crate::scenario::escaped;
@@ -111,6 +111,10 @@ fn target(out: &mut String, target: &TargetPlan, secrets: &Secrets) {
         Server::Spawned(spawn) => {
             key(out, "spawn", self::spawn(spawn, secrets));
             spawn.protocol
+        }
+        Server::Builtin(builtin) => {
+            key(out, "url", text(BUILTIN));
+            builtin.protocol
         }
     };
     key(

@@ -1,0 +1,45 @@
+//! What the built-in responder cannot take a server's place for: it stores nothing, and knows of one version, that of all
+//! keys at once.
+
+use super::super::{Phase, Run};
+use super::judge::Judge;
+use crate::dataset::{Dataset, Place};
+use crate::scenario;
+
+/// Keys that are read back through the template.
+const TRIED: u64 = 1000;
+
+/// Whether it can answer for `phases` on the keys of `dataset`; both stand beside the scenario that they came from.
+pub fn suits(scenario: &scenario::Scenario, phases: &[Phase], dataset: &Dataset, judge: &mut Judge<'_>) {
+    let written = scenario.phases.value().map(Vec::as_slice).unwrap_or_default();
+    let mut wrote = false;
+    for (phase, written) in phases.iter().zip(written) {
+        // Whatever reads keys while they are being written, such as a mix, has to be refused here.
+        match phase.run {
+            Run::Write { .. } => wrote = true,
+            Run::Verify { .. } if !wrote => {
+                let what = "the built-in responder stores nothing: there is nothing to read before a write phase";
+                judge.fault(written.run.span().unwrap_or(written.span), what);
+            }
+            Run::Verify { .. } | Run::Wait { .. } => {}
+        }
+    }
+    if !keys_come_back(dataset) {
+        let what = "the built-in responder cannot tell which key this is: no digit may stand next to a placeholder";
+        judge.fault_near(scenario.dataset.key.span(), what);
+    }
+}
+
+/// Whether keys from the first to the last are recognised.
+fn keys_come_back(dataset: &Dataset) -> bool {
+    let all = u64::from(dataset.clients()) * dataset.keys();
+    let mut key = Vec::new();
+    (0..all.min(TRIED)).all(|number| {
+        let last = u128::from(all.min(TRIED).saturating_sub(1).max(1));
+        let at = (u128::from(number) * u128::from(all - 1) / last) as u64;
+        let place = Place { client: (at / dataset.keys()) as u32, index: at % dataset.keys() };
+        key.clear();
+        dataset.key(place, &mut key);
+        dataset.place_of(&key) == Some(place)
+    })
+}
