@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
+use super::ceiling::Measurement;
 use super::conclude::{Measured, conclude, explain, noticed};
 use super::repeat::Ran;
 use super::session::Session;
@@ -178,7 +179,22 @@ impl Command {
         let notes = &mut measured.outcome.notes;
         notes.extend(outcome.warnings.into_iter().filter_map(|warning| noticed(warning, gone)));
         notes.extend(timeline_lost.map(|why| Warning::Note(format!("timeline.jsonl is not whole: {why}"))));
+        self.measure_ceiling(&mut measured).await;
         measured
+    }
+
+    /// What the generator manages by itself. Nobody watches the server any more, and it has nothing to do.
+    async fn measure_ceiling(&self, measured: &mut Measured) {
+        let Measured { outcome, bug: None } = measured else { return };
+        let Some(measurement) = Measurement::after(&self.plan, &outcome.runs).filter(|_| !outcome.interrupted) else {
+            return;
+        };
+        if !self.args.quiet {
+            complain(&format!("measuring keyswarm's own ceiling: {:.1} s", measurement.lasts().as_secs_f64()));
+        }
+        outcome.generator.ceilings = measurement.take(&self.stop).await;
+        let reservation = measurement.reservation().filter(|_| !outcome.generator.ceilings.is_empty());
+        outcome.notes.extend(reservation.map(Warning::Note));
     }
 
     async fn repeats(&self, target: &Target, watch: &Watch, measured: &mut Measured) {

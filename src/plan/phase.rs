@@ -89,7 +89,6 @@ pub struct Load {
 
 impl Load {
     /// One pass over the keys, as fast as the pipeline allows.
-    #[cfg(test)]
     pub const fn pass(pipeline: Pipeline) -> Self {
         Self { pipeline, rate: None, until: Until::Pass }
     }

@@ -9,7 +9,8 @@ use crate::driver::note;
 use crate::plan::{Pipeline, Plan};
 use crate::record::{ClientRecord, Connects, ErrorCount, Keys, Latency, Recorder, Requests, Timeouts, WrongReading};
 use crate::verdict::{
-    Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, ServerCounters,
+    Ceiling, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome,
+    ServerCounters,
 };
 
 /// The result of `plan`, judged.
@@ -26,7 +27,7 @@ pub fn document(plan: &Plan, outcome: &Outcome, judgement: &Judgement) -> result
         warnings: judgement.warnings.iter().map(wording::warning).collect(),
         load: load(plan),
         runs: runs(&plan.dataset, outcome, &judgement.reconciliations),
-        generator: generator(&outcome.generator, &send_lag(outcome)),
+        generator: generator(&outcome.generator, &outcome.runs),
         server: server(outcome, judgement),
         bottleneck: None,
         limit: None,
@@ -248,21 +249,27 @@ fn client(id: u32, record: &ClientRecord) -> result::Client {
 }
 
 /// By how much requests left late, over all phases with a rate.
-fn send_lag(outcome: &Outcome) -> Latency {
+fn send_lag(runs: &[RunOutcome]) -> Latency {
     let mut all = Latency::default();
-    outcome.runs.iter().flat_map(|run| &run.phases).for_each(|phase| all.add(&phase.record.send_lag));
+    runs.iter().flat_map(|run| &run.phases).for_each(|phase| all.add(&phase.record.send_lag));
     all
 }
 
-fn generator(generator: &Generator, send_lag: &Latency) -> result::Generator {
+fn generator(generator: &Generator, runs: &[RunOutcome]) -> result::Generator {
+    let ceiling = |ceiling: &Ceiling| result::Ceiling {
+        phase: ceiling.phase.clone(),
+        requests_per_second: finite(ceiling.requests_per_second),
+    };
+    let send_lag = send_lag(runs);
     result::Generator {
         cpu_seconds: generator.cpu_seconds.map(finite),
         cpu_percent_max: generator.cpu_percent_max.map(finite),
         rss_bytes_max: generator.rss_bytes_max,
         host_cpu_percent_max: generator.host_cpu_percent_max.map(finite),
         host_cores: generator.host_cores,
-        send_lag_us: (send_lag.count() > 0).then(|| latency(send_lag)),
-        ceiling: None,
+        send_lag_us: (send_lag.count() > 0).then(|| latency(&send_lag)),
+        ceiling: Ceiling::nearest(&generator.ceilings, runs).map(|nearest| finite(nearest.requests_per_second)),
+        ceilings: generator.ceilings.iter().map(ceiling).collect(),
         bound: None,
     }
 }

@@ -4,9 +4,13 @@
 //! contract: fields may be added, but none renamed or removed without a new [`SCHEMA`]. Every phase has every block. What
 //! was not measured is `null`, never a default.
 
+mod generator;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use generator::{Ceiling, Generator};
 
 /// Name and version of the format.
 pub const SCHEMA: &str = "keyswarm.result/1";
@@ -308,27 +312,6 @@ pub struct Client {
     pub lost: u64,
     /// Its keys that were stale, foreign or corrupt.
     pub mismatched: u64,
-}
-
-/// keyswarm itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Generator {
-    /// CPU of the process.
-    pub cpu_seconds: Option<f64>,
-    /// The busiest loading thread, in percent of one core.
-    pub cpu_percent_max: Option<f64>,
-    /// Resident memory.
-    pub rss_bytes_max: Option<u64>,
-    /// Its whole machine, whoever used it, in percent of all cores.
-    pub host_cpu_percent_max: Option<f64>,
-    /// Cores of its machine.
-    pub host_cores: Option<u64>,
-    /// By how much requests of a rate were sent later than they could have been, in microseconds; null without a rate.
-    pub send_lag_us: Option<Latency>,
-    /// Requests per second that it manages by itself; `null` as long as it is not measured.
-    pub ceiling: Option<f64>,
-    /// Whether it was the bottleneck; `null` as long as it is not judged.
-    pub bound: Option<bool>,
 }
 
 /// The server.

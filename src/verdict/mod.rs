@@ -2,6 +2,7 @@
 //!
 //! Pure but for [`Environment::read`]. Everything here is typed; the words for it are found in `report`.
 
+mod ceiling;
 mod counters;
 mod environment;
 mod judge;
@@ -11,6 +12,7 @@ mod reconcile;
 mod warning;
 mod watched;
 
+pub use ceiling::Ceiling;
 pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};

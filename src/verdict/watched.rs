@@ -1,5 +1,6 @@
 //! keyswarm itself and the server over a whole run, as far as the result tells of them.
 
+use super::Ceiling;
 use crate::sample::peaks::Peaks;
 
 /// keyswarm itself. `None` where nothing was sampled.
@@ -15,6 +16,8 @@ pub struct Generator {
     pub host_cpu_percent_max: Option<f64>,
     /// The machine's cores.
     pub host_cores: Option<u64>,
+    /// What it manages by itself, for each load phase whose ceiling was measured, in the plan's order.
+    pub ceilings: Vec<Ceiling>,
 }
 
 /// The server. `None` where it did not tell.
@@ -50,6 +53,7 @@ impl Generator {
             rss_bytes_max: own.rss_bytes_max,
             host_cpu_percent_max: peaks.host_cpu_percent_max,
             host_cores: peaks.host_cores,
+            ceilings: Vec::new(),
         }
     }
 }

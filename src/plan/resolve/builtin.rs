@@ -14,14 +14,18 @@ pub fn suits(scenario: &scenario::Scenario, phases: &[Phase], dataset: &Dataset,
     let written = scenario.phases.value().map(Vec::as_slice).unwrap_or_default();
     let mut wrote = false;
     for (phase, written) in phases.iter().zip(written) {
-        // Whatever reads keys while they are being written, such as a mix, has to be refused here.
         match phase.run {
-            Run::Write { .. } => wrote = true,
-            Run::Verify { .. } if !wrote => {
+            run if run.writes_unevenly() => {
+                let what = "the built-in responder stores nothing, so it cannot give each key a version of its own: \
+                            no mix, and no writing for a `duration`";
+                judge.fault(written.run.span().unwrap_or(written.span), what);
+            }
+            Run::Write(_) | Run::Mix(..) => wrote = true,
+            Run::Verify(_) if !wrote => {
                 let what = "the built-in responder stores nothing: there is nothing to read before a write phase";
                 judge.fault(written.run.span().unwrap_or(written.span), what);
             }
-            Run::Verify { .. } | Run::Wait { .. } => {}
+            Run::Verify(_) | Run::Wait { .. } => {}
         }
     }
     if !keys_come_back(dataset) {

@@ -1,6 +1,6 @@
 //! The server, what is left in it, and keyswarm itself.
 
-use super::super::format::{bytes, count, percent};
+use super::super::format::{bytes, count, percent, rate};
 use super::super::result::{Document, Server};
 use super::super::wording::plural;
 use super::page::Page;
@@ -23,7 +23,9 @@ pub fn machines(document: &Document, page: &mut Page) {
     let host = loader.host_cpu_percent_max.zip(loader.host_cores);
     let host =
         host.map(|(busy, cores)| format!("host cpu max {} of {}", percent(busy), plural(cores, "core", "cores")));
-    page.items("loader", own.chain(host));
+    // Last: the verdict whether it was the bottleneck belongs there.
+    let ceiling = loader.ceiling.map(|ceiling| format!("its own ceiling here: {}", rate(ceiling)));
+    page.items("loader", own.chain(host).chain(ceiling));
 }
 
 /// Which server it was, and where; `None` if there was none.

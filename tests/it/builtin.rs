@@ -1,0 +1,119 @@
+//! The built-in responder: where no server can be installed, and as the measure of what keyswarm itself manages.
+
+use std::fs;
+
+use crate::for_both_drivers;
+use crate::run::{Keyswarm, Outcome};
+use crate::scenario::{ALL, Scenario};
+
+const KEYS: u64 = 2_000;
+
+fn scenario(driver: &str) -> Scenario {
+    Scenario::new().driver(driver).size(2, KEYS / 2).target("builtin")
+}
+
+/// Written and read back, every value right, and nobody to compare counts with.
+fn all_matched(outcome: &Outcome) {
+    outcome.counts("connect", &[("connect.admitted", 2)]);
+    outcome.counts("write", &[("requests.ok", KEYS), ("keys.acknowledged", KEYS)]);
+    outcome.counts("verify", &[("requests.ok", KEYS), ("keys.checked", KEYS), ("keys.matched", KEYS)]);
+    let server = &outcome.json()["server"];
+    assert_eq!((&server["name"], server["reconciled"].is_null()), (&"keyswarm builtin".into(), true), "{outcome}");
+    assert!(server["keys_after"].is_null() && server["commands"].is_null(), "nothing is counted there\n{outcome}");
+    assert!(outcome.warnings().contains("keeps no counts"), "{outcome}");
+}
+
+fn write_and_verify_twice(driver: &str) {
+    let scenario = scenario(driver).write(64).verify(64).write(16).verify(ALL);
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    all_matched(&outcome);
+    // The second version, which the first one would not pass for.
+    outcome.counts("verify2", &[("keys.checked", KEYS), ("keys.matched", KEYS)]);
+    assert!(outcome.stderr.contains("keyswarm builtin 127.0.0.1:"), "{outcome}");
+}
+
+fn other_keys_and_values(driver: &str) {
+    let scenario = scenario(driver).write(8).verify(8).set("target.protocol", 3).set("dataset.first", 95);
+    for (key, value) in [
+        ("key{n:07}", "\"Test::{n}\""),
+        ("{client}:{i}", "{ random = \"40kB\", alphabet = \"alphanumeric\" }"),
+        ("{n}", "{ sizes = [[\"1B\", 1], [\"3kB\", 1]] }"),
+    ] {
+        let scenario = scenario.clone().text("dataset.key", key).set("dataset.value", value);
+        all_matched(&Keyswarm::run(&scenario).finish().expect(0));
+    }
+}
+
+fn many_connections_in_several_runs(driver: &str) {
+    let scenario = scenario(driver).write(1).verify(4).set("clients.connections", 10).set("repeat", 2);
+    let scenario = scenario.text("target.flush", "before").text("target.cleanup", "unlink");
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    outcome.counts("connect", &[("connect.admitted", 20)]);
+    for run in outcome.json()["runs"].as_array().expect("runs") {
+        assert_eq!(run["phases"][2]["keys"]["matched"], KEYS, "{outcome}");
+    }
+    assert!(outcome.warnings().contains("stores nothing"), "flush and cleanup have no effect\n{outcome}");
+}
+
+for_both_drivers!(write_and_verify_twice, other_keys_and_values, many_connections_in_several_runs);
+
+#[test]
+fn it_takes_the_place_of_another_target() {
+    let scenario = Scenario::new().spawned(", cpus = \"auto\"").write(64).verify(64).text("clients.cpus", "auto");
+    let args = ["--target", "builtin", "--set", "dataset.keys=1000", "--set", "clients.count=2"];
+    let file = scenario.size(7, 7).toml();
+    let outcome = Keyswarm::run_file(&file).args(&args).finish().expect(0);
+    all_matched(&outcome);
+    // What was stored runs again, on its own.
+    let stored = fs::read_to_string(outcome.results().expect("results").join("scenario.toml")).expect("stored");
+    assert!(stored.contains("url = \"builtin\""), "{stored}");
+    all_matched(&Keyswarm::run_file(&stored).finish().expect(0));
+    let check = Keyswarm::on_file("check", &file).args(&args).finish().expect(0);
+    assert!(
+        check.stdout.contains("built in, within keyswarm") && check.stdout.contains("none of them stored"),
+        "{check}"
+    );
+}
+
+#[test]
+fn what_it_cannot_answer_is_refused_before_the_run() {
+    let check = |scenario: &Scenario| Keyswarm::on_file("check", &scenario.toml()).finish().expect(2).stderr;
+    let nothing_yet = check(&scenario("socket").verify(1).write(1));
+    assert!(nothing_yet.contains("the built-in responder stores nothing"), "{nothing_yet}");
+    let ambiguous = check(&scenario("socket").write(1).text("dataset.key", "{n}1"));
+    assert!(ambiguous.contains("cannot tell which key this is"), "{ambiguous}");
+    let tls = check(&scenario("socket").write(1).set("target.tls", "{ insecure = true }"));
+    assert!(tls.contains("`tls` has no effect"), "{tls}");
+}
+
+/// A run that is long enough for its own ceiling to be measured.
+fn own_ceiling(driver: &str) {
+    let scenario = Scenario::new().driver(driver).spawned("").write(64).verify(64).write(64).wait("3s");
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    let generator = &outcome.json()["generator"];
+    let ceilings = generator["ceilings"].as_array().expect("a list");
+    let cores = std::thread::available_parallelism().expect("Linux").get();
+    if cores < 2 {
+        assert!(ceilings.is_empty() && generator["ceiling"].is_null(), "no core to keep it apart\n{outcome}");
+        return;
+    }
+    let phases: Vec<_> = ceilings.iter().filter_map(|ceiling| ceiling["phase"].as_str()).collect();
+    assert_eq!(phases, ["write", "verify", "write2"], "{outcome}");
+    let rates: Vec<_> = ceilings.iter().filter_map(|ceiling| ceiling["requests_per_second"].as_f64()).collect();
+    assert!(rates.iter().all(|rate| *rate > 0.0) && rates[0] == rates[2], "alike phases have one ceiling\n{outcome}");
+    assert!(generator["ceiling"].as_f64().is_some_and(|ceiling| rates.contains(&ceiling)), "{outcome}");
+    assert!(outcome.stdout.contains("its own ceiling here: "), "{outcome}");
+    assert!(outcome.stderr.contains("measuring keyswarm's own ceiling"), "{outcome}");
+    // The server saw nothing of it.
+    assert_eq!(outcome.json()["server"]["reconciled"], true, "{outcome}");
+}
+
+for_both_drivers!(own_ceiling);
+
+#[test]
+fn a_short_run_is_not_lengthened() {
+    let outcome = Keyswarm::run(&Scenario::new().spawned("").write(64)).finish().expect(0);
+    let generator = &outcome.json()["generator"];
+    assert!(generator["ceiling"].is_null() && generator["ceilings"] == serde_json::json!([]), "{outcome}");
+    assert!(!outcome.stderr.contains("ceiling"), "{outcome}");
+}
