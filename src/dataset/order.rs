@@ -29,20 +29,25 @@ impl Order {
     }
 }
 
-/// A small Feistel network over the next even number of bits, walked until it lands inside (fewer than four steps on average).
+/// Multipliers of the rounds; odd, so that multiplying can be undone.
+const MULTIPLIERS: [u64; 3] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0x9e37_79b9_7f4a_7c15];
+
+/// Adding, multiplying and folding within the next power of two, each of which can be undone; walked until it lands inside
+/// (fewer than two steps on average).
 pub fn shuffled(seed: u64, position: u64, len: u64) -> u64 {
     if len < 2 {
         return position;
     }
-    let half_bits = (64 - (len - 1).leading_zeros()).div_ceil(2);
-    let mask = (1u64 << half_bits) - 1;
+    let bits = 64 - (len - 1).leading_zeros();
+    let mask = u64::MAX >> (64 - bits);
+    let fold = bits.div_ceil(2);
+    let key = scramble(seed);
     let mut at = position;
     loop {
-        let (mut left, mut right) = (at >> half_bits, at & mask);
-        for round in 1..=4u64 {
-            (left, right) = (right, left ^ scramble(right ^ seed.wrapping_add(round << 56)) & mask);
+        for (round, multiplier) in (0..).zip(MULTIPLIERS) {
+            at = at.wrapping_add(key.rotate_left(21 * round)).wrapping_mul(multiplier) & mask;
+            at ^= at >> fold;
         }
-        at = left << half_bits | right;
         if at < len {
             return at;
         }
