@@ -117,6 +117,20 @@ fn sizes_keep_their_weights() {
     assert_eq!(Sizes::weighted(&[(1, 0)]), None);
 }
 
+#[test]
+fn a_shuffled_pass_jumps_about() {
+    for len in [1000, 20_000, 1_000_000] {
+        let order: Vec<_> = (0..1000).map(|at| Order::Shuffled.at(7, at, len)).collect();
+        let jumps: u64 = order.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
+        // Two places drawn at random are a third of the whole apart.
+        let mean = jumps as f64 / 999.0 / len as f64;
+        assert!((0.28..0.39).contains(&mean), "{mean} of {len}");
+        let other: Vec<_> = (0..1000).map(|at| Order::Shuffled.at(8, at, len)).collect();
+        let same = order.iter().zip(&other).filter(|(a, b)| a == b).count();
+        assert!(same < 20, "{same} of {len}");
+    }
+}
+
 proptest! {
     #[test]
     fn an_author_is_opened_as_it_was_sealed(seed: u64, client in 0u32..1 << 20, index in 0u64..1 << 40, version: u16) {
@@ -169,6 +183,20 @@ proptest! {
         let data = dataset("{n}", ValuePattern::Uuid, Order::Written);
         for (n, place) in [("0", None), ("1", Some((0, 0))), ("300", Some((2, 99))), ("301", None)] {
             prop_assert_eq!(data.place_of(n.as_bytes()).map(|place| (place.client, place.index)), place);
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_everybody_writes_them(digits in 0u32..20, mantissa: u64) {
+        // Of every length alike.
+        let number = mantissa % 10u64.pow(digits).saturating_mul(10);
+        let numbers = template::Numbers { n: number, i: number, client: number };
+        for (source, expected) in [("{n}", format!("{number}")), ("a{i:07}", format!("a{number:07}")), ("{client:020}!", format!("{number:020}!"))] {
+            let template = Template::parse_source(source).expect("a template");
+            let mut out = Vec::new();
+            template.write(numbers, &mut out);
+            prop_assert_eq!(String::from_utf8_lossy(&out), expected.as_str());
+            prop_assert_eq!(template.len(numbers), expected.len());
         }
     }
 
