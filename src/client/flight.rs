@@ -26,6 +26,10 @@ pub struct Flight {
     /// When those left that left after they were due: the first ticket of each group that left together, and its time.
     /// Empty as long as nothing does, as in a closed loop.
     departures: VecDeque<(u64, u64)>,
+    /// The clock reading last pushed, on both scales: whole windows share one.
+    pushed: (Instant, u64),
+    /// The same of the moment last told.
+    told: (Instant, u64),
 }
 
 /// 16 bytes, since with everything due at once a hundred thousand of them may be in flight.
@@ -68,13 +72,19 @@ pub struct Answered {
 impl Flight {
     /// Nothing in flight.
     pub fn new(epoch: Instant) -> Self {
-        Self { epoch, entries: VecDeque::new(), first: 0, cursor: 0, waiting: 0, departures: VecDeque::new() }
+        let zero = (epoch, 0);
+        let (entries, departures) = (VecDeque::new(), VecDeque::new());
+        Self { epoch, entries, first: 0, cursor: 0, waiting: 0, departures, pushed: zero, told: zero }
     }
 
     /// Enters a request that was due at `due` and leaves `now`, and names it.
     pub fn push(&mut self, asked: Asked, due: Instant, now: Instant) -> u64 {
         let ticket = self.first + self.entries.len() as u64;
-        let (due_ns, sent_ns) = (self.ns(due), self.ns(now));
+        if now != self.pushed.0 {
+            self.pushed = (now, self.ns(now));
+        }
+        let sent_ns = self.pushed.1;
+        let due_ns = if due == now { sent_ns } else { self.ns(due) };
         if (due_ns != sent_ns || !self.departures.is_empty())
             && self.departures.back().is_none_or(|(_, last)| *last != sent_ns)
         {
@@ -88,20 +98,25 @@ impl Flight {
     /// Takes out the request that was answered. `None` if it was late, and counted already, or is not known.
     pub fn answer(&mut self, ticket: u64) -> Option<Answered> {
         let at = usize::try_from(ticket.checked_sub(self.first)?).ok()?;
-        let entry = *self.entries.get(at)?;
-        let answered = self.answered(ticket, entry);
-        self.entries[at].set_state(DONE);
-        while self.entries.front().is_some_and(|entry| entry.state() == DONE) {
-            self.entries.pop_front();
-            self.first += 1;
-            self.cursor = self.cursor.saturating_sub(1);
+        let entry = self.entries.get_mut(at)?;
+        let answered = *entry;
+        entry.set_state(DONE);
+        let answered = (answered.state() == WAITING).then(|| self.answered(ticket, answered));
+        if at == 0 {
+            self.drop_done();
         }
+        self.waiting -= u64::from(answered.is_some());
+        answered
+    }
+
+    fn drop_done(&mut self) {
+        let mut dropped = 0;
+        while self.entries.pop_front_if(|entry| entry.state() == DONE).is_some() {
+            dropped += 1;
+        }
+        self.first += dropped as u64;
+        self.cursor = self.cursor.saturating_sub(dropped);
         self.forget_departures();
-        if entry.state() != WAITING {
-            return None;
-        }
-        self.waiting -= 1;
-        Some(answered)
     }
 
     /// Marks the next request due at or before `latest` as late, and returns it; it keeps its place.
@@ -125,11 +140,11 @@ impl Flight {
 
     /// Empties it, as when the connection is lost, and returns what still waited.
     pub fn abandon(&mut self) -> Vec<Answered> {
-        let waiting = (self.first..).zip(&self.entries).filter(|(_, entry)| entry.state() == WAITING);
+        let entries = std::mem::take(&mut self.entries);
+        let waiting = (self.first..).zip(&entries).filter(|(_, entry)| entry.state() == WAITING);
         let waiting = waiting.map(|(ticket, entry)| self.answered(ticket, *entry)).collect();
-        self.first += self.entries.len() as u64;
+        self.first += entries.len() as u64;
         (self.cursor, self.waiting) = (0, 0);
-        self.entries.clear();
         self.departures.clear();
         waiting
     }
@@ -151,8 +166,14 @@ impl Flight {
         self.entries.len() as u64
     }
 
-    fn answered(&self, ticket: u64, entry: Entry) -> Answered {
-        let due = self.at(entry.due_ns);
+    fn answered(&mut self, ticket: u64, entry: Entry) -> Answered {
+        if entry.due_ns != self.told.1 {
+            self.told = (self.at(entry.due_ns), entry.due_ns);
+        }
+        let due = self.told.0;
+        if self.departures.is_empty() {
+            return Answered { asked: Asked::unpack(entry.packed), due, sent: due };
+        }
         // Answers come in order, so the group is nearly always the first.
         let group = match self.departures.get(1) {
             Some((second, _)) if *second <= ticket => self.departures.partition_point(|(first, _)| *first <= ticket),

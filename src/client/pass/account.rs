@@ -39,6 +39,8 @@ impl Pass<'_> {
                     self.ledger.set(asked.slot, asked.version, Fate::Acknowledged);
                     tally.recorder.keys.acknowledged += 1;
                 }
+                // Right, whatever the ledger says.
+                Outcome::Read(Reading::Matched) => tally.recorder.keys.matched += 1,
                 Outcome::Read(reading) => {
                     self.judge(asked, Found::Value(reading), completion.note, &mut tally);
                 }
