@@ -102,12 +102,7 @@ const BYTE_AT: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30,
 
 /// 122 bits as the text of a version 4 UUID.
 pub fn uuid_text(bits: u128) -> [u8; UUID_LEN] {
-    // 48 + 12 bits stand before the variant, 62 after it.
-    let upper = (bits >> 62) as u64;
-    let lower = bits as u64 & ((1 << 62) - 1);
-    let high = (upper >> 12) << 16 | 0x4000 | (upper & 0xfff);
-    let low = 1 << 63 | lower;
-    let [a, b, c, d] = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32].map(hex);
+    let [a, b, c, d] = uuid_digits(bits).map(u64::to_be_bytes);
     let mut text = [b'-'; UUID_LEN];
     text[..8].copy_from_slice(&a);
     text[9..13].copy_from_slice(&b[..4]);
@@ -118,20 +113,45 @@ pub fn uuid_text(bits: u128) -> [u8; UUID_LEN] {
     text
 }
 
+/// Whether `text` is what [`uuid_text`] makes of `bits`, told word by word where it lies.
+pub fn is_uuid(bits: u128, text: &[u8]) -> bool {
+    let Some(text) = text.as_array::<UUID_LEN>() else { return false };
+    let half = |at: usize| u64::from(u32::from_be_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]));
+    let whole = |at: usize| half(at) << 32 | half(at + 4);
+    let [a, b, c, d] = uuid_digits(bits);
+    let dashes = [8, 13, 18, 23].iter().fold(0, |wrong, &at| wrong | text[at] ^ b'-');
+    let wrong = a ^ whole(0)
+        | b ^ (half(9) << 32 | half(14))
+        | c ^ (half(19) << 32 | half(24))
+        | d ^ whole(28)
+        | u64::from(dashes);
+    wrong == 0
+}
+
+/// The 32 digits of a version 4 UUID, eight in a word, the first of them highest.
+fn uuid_digits(bits: u128) -> [u64; 4] {
+    // 48 + 12 bits stand before the variant, 62 after it.
+    let upper = (bits >> 62) as u64;
+    let lower = bits as u64 & ((1 << 62) - 1);
+    let high = (upper >> 12) << 16 | 0x4000 | (upper & 0xfff);
+    let low = 1 << 63 | lower;
+    [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32].map(hex)
+}
+
 /// Appends 122 bits as a version 4 UUID.
 pub fn write_uuid(bits: u128, out: &mut Vec<u8>) {
     out.extend_from_slice(&uuid_text(bits));
 }
 
 /// Eight hex digits, all at once in the lanes of one word: this runs twice for every request under load.
-fn hex(word: u32) -> [u8; 8] {
+fn hex(word: u32) -> u64 {
     let mut lanes = u64::from(word);
     lanes = (lanes << 16 | lanes) & 0x0000_ffff_0000_ffff;
     lanes = (lanes << 8 | lanes) & 0x00ff_00ff_00ff_00ff;
     lanes = (lanes << 4 | lanes) & 0x0f0f_0f0f_0f0f_0f0f;
     // A nibble above 9 carries into bit 4 when 6 is added; it becomes a letter, 39 further on than a digit.
     let letters = (lanes + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    (lanes + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
+    lanes + 0x3030_3030_3030_3030 + letters * 39
 }
 
 /// The 122 bits of a version 4 UUID exactly as [`write_uuid`] writes it; `None` for any other text.

@@ -5,6 +5,7 @@
 //! value of another key, or nobody's.
 
 mod author;
+mod body;
 mod order;
 mod pick;
 mod template;
@@ -205,12 +206,16 @@ impl Dataset {
 
     /// What `got` is, read at `place` where `version` was expected. `scratch` is overwritten.
     pub fn read(&self, place: Place, version: Version, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        let matched = if let ValuePattern::Uuid = &self.value {
-            author::uuid_text(self.sealed(place, version)) == got
-        } else {
-            scratch.clear();
-            self.value(place, version, scratch);
-            scratch.as_slice() == got
+        let matched = match &self.value {
+            ValuePattern::Uuid => author::is_uuid(self.sealed(place, version), got),
+            ValuePattern::Bytes { sizes, alphabet } => {
+                value::matches(self.sealed(place, version), sizes.of(self.seed, place), *alphabet, got, scratch)
+            }
+            ValuePattern::Template(template) => {
+                scratch.clear();
+                template.write(self.numbers(place), scratch);
+                scratch.as_slice() == got
+            }
         };
         if matched { Reading::Matched } else { self.classify(place, got, scratch) }
     }

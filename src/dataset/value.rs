@@ -1,7 +1,7 @@
 //! Values of any size: a head that names the author, then bytes generated from it.
 
 use super::author::scramble;
-use super::{Place, Template};
+use super::{Place, Template, body};
 
 /// What values look like.
 #[derive(Clone, Debug)]
@@ -137,26 +137,37 @@ pub const fn head_len(alphabet: Alphabet) -> usize {
 pub fn write(sealed: u128, bytes: usize, alphabet: Alphabet, out: &mut Vec<u8>) {
     let end = out.len() + bytes;
     out.reserve(bytes.max(head_len(alphabet)));
-    let (upper, lower) = ((sealed >> HALF_BITS) as u64, sealed as u64 & ((1 << HALF_BITS) - 1));
+    let (upper, lower) = halves(sealed);
     for half in [upper, lower] {
         write_half(half, alphabet, out);
     }
-    let key = scramble(upper ^ lower.rotate_left(32));
-    let mut counter = 0u64;
-    while out.len() < end {
-        counter += 1;
-        let mut block = scramble(key.wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15))).to_le_bytes();
-        if alphabet != Alphabet::Binary {
-            let letters = alphabet.letters();
-            for byte in &mut block {
-                // Spreads 256 values over the letters; the slight bias harms nobody here.
-                *byte = letters[(usize::from(*byte) * letters.len()) >> 8];
-            }
-        }
-        out.extend_from_slice(&block);
+    if out.len() < end {
+        body::append(body_key(upper, lower), alphabet, 0, end - out.len(), out);
     }
-    // Shorter values are a prefix, and the last block may have gone past the end.
+    // Shorter values are a prefix.
     out.truncate(end);
+}
+
+/// Whether `got` is the value of `bytes` bytes that `sealed` begins, told without generating it into memory. `scratch` is
+/// overwritten.
+pub fn matches(sealed: u128, bytes: usize, alphabet: Alphabet, got: &[u8], scratch: &mut Vec<u8>) -> bool {
+    if got.len() != bytes {
+        return false;
+    }
+    scratch.clear();
+    write(sealed, bytes.min(head_len(alphabet)), alphabet, scratch);
+    let (head, rest) = got.split_at(scratch.len());
+    let (upper, lower) = halves(sealed);
+    scratch == head && body::matches(body_key(upper, lower), alphabet, 0, rest)
+}
+
+fn halves(sealed: u128) -> (u64, u64) {
+    ((sealed >> HALF_BITS) as u64, sealed as u64 & ((1 << HALF_BITS) - 1))
+}
+
+/// What the bytes behind the head are generated from.
+fn body_key(upper: u64, lower: u64) -> u64 {
+    scramble(upper ^ lower.rotate_left(32))
 }
 
 /// The seal at the head of `value`; `None` if it is too short or has other letters.
