@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_is_woken_in_turn_and_nobody_early() {
+    async fn everybody_is_woken_and_nobody_early() {
         let alarms = Alarms::new().expect("a timer");
         let start = Instant::now();
         let at = |us| start + Duration::from_micros(us);
@@ -148,7 +148,7 @@ mod tests {
             woken = all => woken,
             () = alarms.ring() => panic!("the timer failed"),
         };
-        assert!(now <= early && early <= middle && middle <= late);
-        assert!(late >= at(5_000) && early >= at(300));
+        // On a busy machine several are due at once, and then in no order.
+        assert!(now >= at(0) && early >= at(300) && middle >= at(2_000) && late >= at(5_000));
     }
 }

@@ -56,7 +56,7 @@ fn block(key: u64, alphabet: Alphabet, number: u64) -> [u8; BLOCK] {
         Alphabet::Binary => {}
         Alphabet::Alphanumeric => {
             for byte in &mut bytes {
-                let at = (u16::from(*byte) * 62 >> 8) as u8;
+                let at = ((u16::from(*byte) * 62) >> 8) as u8;
                 *byte = at + b'0' + u8::from(at > 9) * (b'A' - b':') + u8::from(at > 35) * (b'a' - b'[');
             }
         }
