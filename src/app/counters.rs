@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sample::server::Ask;
-use crate::verdict::{ServerCounters, Unread, without_secrets};
+use crate::verdict::{ServerCounters, Slow, SlowThing, Unread, without_secrets};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::identity::client_name;
@@ -52,6 +52,56 @@ fn why(broken: Broken) -> Unread {
         Fault { kind: Kind::TimedOut | Kind::Silent | Kind::Loading | Kind::Busy, .. } => Unread::Late,
         Fault { stage: Stage::Reply, .. } => Unread::Refused(broken.text),
         _ => Unread::Unknown,
+    }
+}
+
+/// What the server found slow since `since_us` by its own clock, in microseconds since 1970; nothing if it does not tell
+/// within `limit`.
+pub async fn slow(control: &Control, since_us: u64, limit: Duration) -> Slow {
+    /// Its log keeps 128 entries unless told otherwise.
+    const ENTRIES: &[u8] = b"128";
+    let (log, events) = tokio::join!(
+        control.call(&[b"SLOWLOG", b"GET", ENTRIES], limit),
+        control.call(&[b"LATENCY", b"LATEST"], limit)
+    );
+    let since = since_us / 1_000_000;
+    Slow {
+        command: log.ok().and_then(|log| slowest(&log, since)),
+        event: events.ok().and_then(|log| longest(&log, since)),
+    }
+}
+
+/// Entries are `[id, unix time, microseconds, [command, …], …]`.
+fn slowest(log: &Value, since: u64) -> Option<SlowThing> {
+    let entry = |entry: &Value| {
+        let [_, at, took, Value::Array(words), ..] = elements(entry)? else { return None };
+        let name = words.first()?.text()?.to_uppercase();
+        (number(at)? >= since).then_some(SlowThing { name, took: Duration::from_micros(number(took)?) })
+    };
+    elements(log)?.iter().filter_map(entry).max_by_key(|found| found.took)
+}
+
+/// Entries are `[event, unix time, milliseconds of the latest, …]`.
+fn longest(log: &Value, since: u64) -> Option<SlowThing> {
+    let entry = |entry: &Value| {
+        let [name, at, took, ..] = elements(entry)? else { return None };
+        let name = name.text()?.into_owned();
+        (number(at)? >= since).then_some(SlowThing { name, took: Duration::from_millis(number(took)?) })
+    };
+    elements(log)?.iter().filter_map(entry).max_by_key(|found| found.took)
+}
+
+fn elements(value: &Value) -> Option<&[Value]> {
+    match value {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        _ => None,
     }
 }
 

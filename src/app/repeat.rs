@@ -42,6 +42,7 @@ pub struct Ran {
 impl Session<'_> {
     /// Runs the scenario once, as repeat `repeat` (from 1).
     pub async fn run(&self, repeat: u32) -> Ran {
+        self.watch.run_started();
         let mut notes = Vec::new();
         let base = self.base(&mut notes).await;
         let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
@@ -56,6 +57,11 @@ impl Session<'_> {
         match self.counters(own, limit).await {
             Ok(counters) => outcome.server_after = Some(counters),
             Err(why) => outcome.unread = why,
+        }
+        if let (Some(since), true) =
+            (outcome.server_before.as_ref().and_then(|before| before.clock_us), limit > COUNTERS_AFTER_STOP)
+        {
+            outcome.slow = counters::slow(&self.target.control, since, COUNTERS_AFTER_STOP).await;
         }
         outcome.own_connections = self.target.control.connections_opened() - own_before;
         let (removed, broken) = match loaded {

@@ -126,6 +126,7 @@ impl Command {
             }
         };
         let mut measured = self.measure(&target, &folder).await;
+        measured.outcome.server.readers_cut_off = target.log_lines_with("output buffer limits");
         // A spawned server that ended by itself says why in its log.
         measured.outcome.notes.extend(target.stop().await.map(Warning::Note));
         conclude(&self.plan, measured, &folder, json)
@@ -157,7 +158,7 @@ impl Command {
         let watch = Watch::start(
             &target.control,
             target.endpoint.db,
-            target.local_pid(),
+            (target.local_pid(), target.port()),
             self.plan.sample_interval,
             &folder.file("timeline.jsonl"),
             Title::of(&self.plan, target.describe()),
@@ -173,8 +174,12 @@ impl Command {
         self.repeats(target, &watch, &mut measured).await;
         let Watched { outcome, timeline_lost } = watch.finish().await;
         measured.outcome.interrupted = self.stop.is_asked();
+        for (number, run) in measured.outcome.runs.iter_mut().enumerate() {
+            run.sections = outcome.sections.iter().filter(|section| section.run == number).cloned().collect();
+        }
         measured.outcome.generator = Generator::of(&outcome.peaks);
         measured.outcome.server = measured.outcome.server.watched(&outcome.peaks);
+        measured.outcome.server.fd_limit = outcome.server_fd_limit;
         let gone = measured.outcome.runs.last().is_some_and(|run| run.unread == Unread::Gone);
         let notes = &mut measured.outcome.notes;
         notes.extend(outcome.warnings.into_iter().filter_map(|warning| noticed(warning, gone)));

@@ -37,14 +37,15 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Begins to watch: samples go to `timeline` and to the live view.
+    /// Begins to watch: samples go to `timeline` and to the live view. `server` is its process on this machine and the port on
+    /// which it listens, as far as they are known.
     ///
     /// # Errors
     /// The time line cannot be created.
     pub fn start(
         control: &Control,
         db: u32,
-        server_pid: Option<u32>,
+        server: (Option<u32>, Option<u16>),
         interval: Duration,
         timeline: &Path,
         title: Title,
@@ -55,7 +56,8 @@ impl Watch {
         let feed = progress.feed();
         let (samples, inbox) = mpsc::channel(ROOM);
         let (sampler, sampled) = Sampler::new(interval, Instant::now(), Some(InfoAsk(control.clone())), db, samples);
-        sampled.server_pid(server_pid.and_then(|pid| i32::try_from(pid).ok()));
+        let (pid, port) = server;
+        sampled.server(pid.and_then(|pid| i32::try_from(pid).ok()), port);
         let sampler = tokio::spawn(sampler.run());
         let recorder = tokio::spawn(record(inbox, timeline, feed.clone()));
         let (snapshots, told) = mpsc::channel(ROOM);
@@ -74,6 +76,11 @@ impl Watch {
         self.sampled.threads(tids);
     }
 
+    /// A run begins.
+    pub fn run_started(&self) {
+        self.sampled.run();
+    }
+
     /// A phase begins.
     pub fn phase_started(&self, update: Update) {
         if let Update::PhaseStarted { name, .. } = &update {
@@ -84,6 +91,7 @@ impl Watch {
 
     /// The phase is over.
     pub fn phase_ended(&self) {
+        self.sampled.phase_over();
         self.tell(Update::PhaseEnded);
     }
 

@@ -67,6 +67,13 @@ impl Latency {
         })
     }
 
+    /// Requests that took at least `from`, and less than `to`; as exactly as the histogram tells values apart.
+    pub fn count_between(&self, from: Duration, to: Duration) -> u64 {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).clamp(1, HIGHEST_US);
+        // The last value that is no longer inside.
+        self.histogram.as_ref().map_or(0, |h| h.count_between(us(from), us(to).saturating_sub(1)))
+    }
+
     fn highest(&self) -> Option<u64> {
         self.histogram.as_ref().map(|h| h.max())
     }
@@ -146,6 +153,18 @@ mod tests {
         assert_eq!(latency.percentile(99.0).map(|p| p.at_least), Some(true));
         assert_eq!(latency.percentile(100.0).map(|p| (p.us / 10_000, p.at_least)), Some((500, true)));
         assert_eq!((latency.count(), latency.censored()), (100, 2));
+    }
+
+    #[test]
+    fn requests_are_counted_by_how_long_they_took() {
+        let mut latency = Latency::default();
+        assert_eq!(latency.count_between(ms(0), ms(5000)), 0);
+        latency.record(ms(1), 98);
+        latency.record(ms(1030), 5);
+        latency.record(ms(3050), 2);
+        assert_eq!(latency.count_between(ms(950), ms(1300)), 5);
+        assert_eq!(latency.count_between(ms(0), ms(60_000)), 105);
+        assert_eq!(latency.count_between(ms(1300), ms(2900)), 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::driver::note;
 use crate::plan::{Pipeline, Plan};
 use crate::record::{ClientRecord, Connects, ErrorCount, Keys, Latency, Recorder, Requests, Timeouts, WrongReading};
 use crate::verdict::{
-    Ceiling, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome,
+    Ceiling, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome,
     ServerCounters,
 };
 
@@ -27,9 +27,9 @@ pub fn document(plan: &Plan, outcome: &Outcome, judgement: &Judgement) -> result
         warnings: judgement.warnings.iter().map(wording::warning).collect(),
         load: load(plan),
         runs: runs(&plan.dataset, outcome, &judgement.reconciliations),
-        generator: generator(&outcome.generator, &outcome.runs),
+        generator: generator(&outcome.generator, &outcome.runs, judgement.generator_bound()),
         server: server(outcome, judgement),
-        bottleneck: None,
+        bottleneck: bottleneck(outcome, judgement),
         limit: None,
         environment: environment(&outcome.environment),
     }
@@ -255,7 +255,7 @@ fn send_lag(runs: &[RunOutcome]) -> Latency {
     all
 }
 
-fn generator(generator: &Generator, runs: &[RunOutcome]) -> result::Generator {
+fn generator(generator: &Generator, runs: &[RunOutcome], bound: Option<bool>) -> result::Generator {
     let ceiling = |ceiling: &Ceiling| result::Ceiling {
         phase: ceiling.phase.clone(),
         requests_per_second: finite(ceiling.requests_per_second),
@@ -270,7 +270,7 @@ fn generator(generator: &Generator, runs: &[RunOutcome]) -> result::Generator {
         send_lag_us: (send_lag.count() > 0).then(|| latency(&send_lag)),
         ceiling: Ceiling::nearest(&generator.ceilings, runs).map(|nearest| finite(nearest.requests_per_second)),
         ceilings: generator.ceilings.iter().map(ceiling).collect(),
-        bound: None,
+        bound,
     }
 }
 
@@ -307,6 +307,20 @@ fn counted(outcome: &Outcome, counter: fn(&ServerCounters) -> u64) -> Option<u64
         (before.run_id == after.run_id).then(|| counter(after).checked_sub(counter(before)))?
     });
     steps.sum()
+}
+
+fn bottleneck(outcome: &Outcome, judgement: &Judgement) -> Option<result::Bottleneck> {
+    let (run, found) = judgement.bottleneck()?;
+    if found.culprit == Culprit::Undecided && outcome.runs.iter().all(|run| run.sections.is_empty()) {
+        // Nobody looked.
+        return None;
+    }
+    let several = (outcome.runs.len() > 1).then(|| outcome.runs.get(run)).flatten();
+    let evidence = wording::evidence::sentences(found).into_iter();
+    Some(result::Bottleneck {
+        cause: found.culprit.name().to_owned(),
+        evidence: several.map(wording::run_title).into_iter().chain(evidence).collect(),
+    })
 }
 
 fn environment(environment: &Environment) -> result::Environment {

@@ -4,12 +4,14 @@
 //! contract: fields may be added, but none renamed or removed without a new [`SCHEMA`]. Every phase has every block. What
 //! was not measured is `null`, never a default.
 
+mod bottleneck;
 mod generator;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use bottleneck::Bottleneck;
 pub use generator::{Ceiling, Generator};
 
 /// Name and version of the format.
@@ -44,8 +46,8 @@ pub struct Document {
     pub generator: Generator,
     /// The server.
     pub server: Server,
-    /// What held the load back; `null` as long as nothing looks for it.
-    pub bottleneck: Option<serde_json::Value>,
+    /// What held the load back; `null` if nothing ran.
+    pub bottleneck: Option<Bottleneck>,
     /// The answer of `keyswarm limit`; `null` for a run.
     pub limit: Option<serde_json::Value>,
     /// What it ran on.

@@ -1,12 +1,14 @@
 //! The words for reasons and warnings. Short sentences with the number and what was allowed.
 
 mod detail;
+pub mod evidence;
+mod generator;
 
 use std::time::Duration;
 
 use super::format::{count, latency};
 use crate::scenario::units::rate_shown;
-use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, Tally, Unread, Warning};
+use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, RunOutcome, Tally, Unread, Warning};
 use crate::wire::fault::Kind;
 
 /// A reason as a short sentence; it names its run if there were several.
@@ -19,11 +21,16 @@ pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
     let text = [Some(cause(&reason.cause)), detail].into_iter().flatten().collect::<Vec<_>>().join(": ");
     let several = outcome.runs.len() > 1;
     match of_run.filter(|_| several) {
-        Some(run) => match &run.case {
-            Some(case) => format!("{case}, run {}: {text}", run.repeat),
-            None => format!("run {}: {text}", run.repeat),
-        },
+        Some(run) => format!("{}: {text}", run_title(run)),
         None => text,
+    }
+}
+
+/// Which run, where there were several.
+pub fn run_title(run: &RunOutcome) -> String {
+    match &run.case {
+        Some(case) => format!("{case}, run {}", run.repeat),
+        None => format!("run {}", run.repeat),
     }
 }
 
@@ -129,6 +136,7 @@ pub fn warning(warning: &Warning) -> String {
             "The server was restarted at about {:.0} s: its counters began anew, and are not compared with keyswarm's.",
             at.as_secs_f64()
         ),
+        Warning::GeneratorBound(phase) => generator::bound(phase),
         Warning::Evicted(keys) => format!(
             "The server evicted {}: it is at its `maxmemory`. Give it more, or write less.",
             plural(*keys, "key", "keys")

@@ -1,15 +1,22 @@
 //! Host, own process and server on one time line.
 //!
-//! `host`, `process` and `server` read, `rates` makes shares of cumulative counters, `peaks` keeps what the result needs,
-//! and `sampler` does all of it once per interval. Nothing here ever waits for a server that does not answer.
+//! `host`, `kernel`, `process`, `local` and `server` read, `rates` makes shares of cumulative counters, `peaks` keeps what the
+//! result needs, `section` what was seen of each phase, and `sampler` does all of it once per interval. Nothing here ever waits
+//! for a server that does not answer.
 
 pub mod crowd;
 pub mod host;
+pub mod kernel;
+pub mod local;
 pub mod peaks;
+mod probes;
 pub mod process;
+mod pseudo;
 mod rates;
 pub mod sampler;
+pub mod section;
 pub mod server;
+mod throttle;
 pub mod warning;
 
 use std::time::Duration;
@@ -29,6 +36,10 @@ pub struct Sample {
     pub server: Option<Server>,
     /// The server's process, if it runs on this machine and could be found.
     pub server_process: Option<Process>,
+    /// The same process: what tells why it was slow.
+    pub local: Option<local::Local>,
+    /// What the kernel counts of this machine.
+    pub kernel: kernel::Kernel,
 }
 
 /// This machine.
@@ -50,6 +61,8 @@ pub struct Generator {
     pub threads_percent: Vec<f64>,
     /// The same threads, busy or waiting for a core (run-queue delay); empty where the kernel does not tell.
     pub threads_pressed_percent: Vec<f64>,
+    /// How long a CPU quota has kept its group off the cores; `None` if that cannot be seen.
+    pub throttled: Option<Duration>,
     /// The whole process.
     pub process: Process,
 }
@@ -90,6 +103,20 @@ pub struct Server {
     pub evicted: Option<u64>,
     /// `expired_keys`.
     pub expired: Option<u64>,
+    /// Replies `OOM` (`errorstat_OOM`); `None` before Redis 6.2.
+    pub oom_errors: Option<u64>,
+    /// Clients cut off since they did not read their replies (`client_output_buffer_limit_disconnections`, Redis 7.2 and later).
+    pub output_disconnections: Option<u64>,
+    /// Forks (`total_forks`).
+    pub forks: Option<u64>,
+    /// How long the last fork took, in microseconds (`latest_fork_usec`).
+    pub latest_fork_us: Option<u64>,
+    /// Whether a child saves or rewrites now.
+    pub saving: Option<bool>,
+    /// `aof_delayed_fsync`.
+    pub aof_delayed_fsync: Option<u64>,
+    /// `maxmemory` in bytes; 0 means none.
+    pub maxmemory: Option<u64>,
     /// `total_commands_processed`.
     pub commands: Option<u64>,
     /// `instantaneous_ops_per_sec`.

@@ -139,7 +139,7 @@ impl PeakKeeper {
 
     /// A whole sample. The server's counters are taken by [`PeakKeeper::answer`].
     pub fn sample(&mut self, sample: &Sample) {
-        let Sample { at, phase: _, host, generator, server, server_process } = sample;
+        let Sample { at, phase: _, host, generator, server, server_process, local: _, kernel: _ } = sample;
         self.peaks.samples += 1;
         self.host(host);
         self.peaks.crowd.sample(host, &generator.process, server_process.as_ref());
@@ -177,7 +177,7 @@ impl PeakKeeper {
     }
 
     fn generator(&mut self, generator: &Generator) {
-        let Generator { threads_percent, threads_pressed_percent, process } = generator;
+        let Generator { threads_percent, threads_pressed_percent, throttled: _, process } = generator;
         for &percent in threads_percent {
             raise(&mut self.peaks.generator.cpu_percent_max, Some(percent));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procfs::process::{Process, Task};
+use procfs::process::{LimitValue, Process, Task};
 
 /// A process's reading; times are since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,20 @@ impl ProcessProbe {
         })
     }
 
+    /// Whether it is stopped, by a signal or a debugger; `None` once it is gone.
+    pub fn is_stopped(&self) -> Option<bool> {
+        let stat = self.process.stat().ok()?;
+        (stat.state != 'Z').then_some(matches!(stat.state, 'T' | 't'))
+    }
+
+    /// Files that it may have open; `None` if that cannot be read (another user's process).
+    pub fn fd_limit(&self) -> Option<u64> {
+        match self.process.limits().ok()?.max_open_files.soft_limit {
+            LimitValue::Value(files) => Some(files),
+            LimitValue::Unlimited => None,
+        }
+    }
+
     /// One of its threads; `None` if there is none.
     pub fn thread(&self, tid: i32) -> Option<ThreadProbe> {
         self.process.task_from_tid(tid).ok().map(|task| ThreadProbe { task })
@@ -84,7 +98,8 @@ impl ThreadProbe {
     }
 }
 
-fn from_ticks(ticks: u64) -> Duration {
+/// Ticks of the clock by which the kernel counts CPU time.
+pub(super) fn from_ticks(ticks: u64) -> Duration {
     let per_second = procfs::ticks_per_second().max(1);
     Duration::from_secs(ticks / per_second) + Duration::from_secs(ticks % per_second) / per_second as u32
 }

@@ -4,6 +4,8 @@
 //! when it comes it is used for the next one. Samples go out through a bounded channel and are dropped, and counted, when
 //! nobody takes them. Peaks are kept here, so that they are whole even then.
 
+mod handle;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,11 +14,14 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
+pub use handle::Handle;
+use handle::Watched;
+
 use super::crowd::Crowd;
-use super::host::HostProbe;
 use super::peaks::{PeakKeeper, Peaks};
-use super::process::{ProcessProbe, ThreadProbe};
+use super::probes::Probes;
 use super::rates::Rates;
+use super::section::{Moment, Section, Sections};
 use super::server::{Ask, Reading};
 use super::warning::Warning;
 use super::{Generator, Process, Sample};
@@ -27,40 +32,6 @@ const GRACE: Duration = Duration::from_millis(250);
 /// At the end of the run the last answer may take so long.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
 
-/// What the sampler must be told while the run goes on.
-#[derive(Clone, Debug, Default)]
-struct Watched {
-    phase: Arc<str>,
-    threads: Vec<i32>,
-    server_pid: Option<i32>,
-}
-
-/// Tells the sampler what to watch, and when to end. It also ends when this is dropped.
-#[derive(Debug)]
-pub struct Handle {
-    watched: watch::Sender<Watched>,
-}
-
-impl Handle {
-    /// The phase that is under way from now on.
-    pub fn phase(&self, name: &str) {
-        self.watched.send_modify(|watched| watched.phase = name.into());
-    }
-
-    /// The loading threads (their ids, as the kernel counts threads) from now on.
-    pub fn threads(&self, tids: Vec<i32>) {
-        self.watched.send_modify(|watched| watched.threads = tids);
-    }
-
-    /// The server's process on this machine.
-    pub fn server_pid(&self, pid: Option<i32>) {
-        self.watched.send_modify(|watched| watched.server_pid = pid);
-    }
-
-    /// Takes a last sample, and lets [`Sampler::run`] return.
-    pub fn stop(self) {}
-}
-
 /// What sampling came to.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -68,6 +39,10 @@ pub struct Outcome {
     pub peaks: Peaks,
     /// What was noticed, in the order in which it was.
     pub warnings: Vec<Warning>,
+    /// What was seen of each phase, in their order.
+    pub sections: Vec<Section>,
+    /// Files that the server's process may have open; `None` if that could not be read.
+    pub server_fd_limit: Option<u64>,
 }
 
 /// Takes the samples of a run.
@@ -77,6 +52,8 @@ pub struct Sampler<A> {
     db: u32,
     ask: Option<Arc<A>>,
     asked: Option<Asked>,
+    /// When that was, and in which section.
+    asked_at: (Duration, Option<usize>),
     /// The server has answered once, before the samples.
     based: bool,
     /// The answer that came since the last sample, and when.
@@ -87,20 +64,15 @@ pub struct Sampler<A> {
     probes: Probes,
     rates: Rates,
     peaks: PeakKeeper,
+    sections: Sections,
+    /// The border that was seen last.
+    border: u64,
     notes: Notes,
     out: mpsc::Sender<Arc<Sample>>,
 }
 
 /// An `INFO` under way.
 type Asked = Pin<Box<dyn Future<Output = Result<String, Broken>> + Send>>;
-
-/// What is read on this machine.
-struct Probes {
-    host: HostProbe,
-    own: Option<ProcessProbe>,
-    server: Option<(i32, ProcessProbe)>,
-    threads: Vec<(i32, ThreadProbe)>,
-}
 
 /// What was noticed so far.
 #[derive(Default)]
@@ -124,24 +96,27 @@ impl<A: Ask> Sampler<A> {
     ) -> (Self, Handle) {
         // A period of zero would make the timer panic; the plan has none.
         let interval = interval.max(Duration::from_millis(1));
-        let (handle, watched) = watch::channel(Watched::default());
+        let (handle, watched) = Handle::new();
         let sampler = Self {
             began: Instant::from_std(began),
             interval,
             db,
             ask: ask.map(Arc::new),
             asked: None,
+            asked_at: Default::default(),
             based: false,
             answer: None,
             due: None,
             watched,
-            probes: Probes { host: HostProbe::new(), own: ProcessProbe::own(), server: None, threads: Vec::new() },
+            probes: Probes::new(),
             rates: Rates::new((interval / 4).min(GRACE)),
             peaks: PeakKeeper::default(),
+            sections: Sections::default(),
+            border: 0,
             notes: Notes::default(),
             out,
         };
-        (sampler, Handle { watched: handle })
+        (sampler, handle)
     }
 
     /// Samples until the handle is stopped or dropped, at most about a second longer.
@@ -172,37 +147,46 @@ impl<A: Ask> Sampler<A> {
     /// Reads everything once, so that the first sample has something to differ from.
     fn begin(&mut self) {
         let at = self.at();
-        if let Some(usage) = self.probes.own.as_ref().and_then(ProcessProbe::read) {
+        if let Some(usage) = self.probes.own() {
             let own = self.rates.own(at, &usage);
             self.peaks.begin(&own);
         }
-        self.watch();
         self.put_question();
+        self.watch();
     }
 
     /// Takes over what the handle said.
     fn watch(&mut self) {
         let at = self.at();
         let watched = self.watched.borrow_and_update().clone();
-        if self.probes.server.as_ref().map(|(pid, _)| *pid) != watched.server_pid {
-            self.probes.server = watched.server_pid.and_then(|pid| ProcessProbe::of(pid).map(|probe| (pid, probe)));
+        if self.probes.watch_server(watched.server_pid, watched.server_port) {
             self.rates.server_process_changed();
             self.peaks.server_process_changed();
             self.server_process(at);
         }
         self.rates.keep_threads(&watched.threads);
-        self.probes.threads.retain(|(tid, _)| watched.threads.contains(tid));
-        for tid in watched.threads {
-            let known = self.probes.threads.iter().any(|(known, _)| *known == tid);
-            if let (false, Some(own)) = (known, &self.probes.own)
-                && let Some(probe) = own.thread(tid)
-            {
-                if let Some(usage) = probe.read() {
-                    self.rates.thread(at, tid, &usage);
-                }
-                self.probes.threads.push((tid, probe));
-            }
+        for (tid, usage) in self.probes.watch_threads(&watched.threads) {
+            self.rates.thread(at, tid, &usage);
         }
+        if watched.border != self.border {
+            self.cross_border(at, &watched);
+        }
+    }
+
+    /// A phase began or ended: everything is read, and the server is asked.
+    fn cross_border(&mut self, at: Duration, watched: &Watched) {
+        self.border = watched.border;
+        let moment = self.probes.moment(at);
+        if self.asked.is_some() {
+            let (asked, section) = self.asked_at;
+            self.sections.waited(section, asked, at);
+        }
+        if watched.border % 2 == 1 {
+            self.sections.open(watched.runs.saturating_sub(1), &watched.phase, moment);
+        } else {
+            self.sections.close(moment);
+        }
+        self.put_question();
     }
 
     fn tick(&mut self) {
@@ -215,6 +199,7 @@ impl<A: Ask> Sampler<A> {
     fn put_question(&mut self) {
         if let (None, Some(ask)) = (&self.asked, &self.ask) {
             let ask = Arc::clone(ask);
+            self.asked_at = (self.at(), self.sections.under_way());
             self.asked = Some(Box::pin(async move { ask.info().await }));
         }
     }
@@ -227,6 +212,8 @@ impl<A: Ask> Sampler<A> {
                 if self.peaks.answer(&reading) {
                     self.notes.warnings.push(Warning::Restarted { at });
                 }
+                let (asked, section) = self.asked_at;
+                self.sections.answer(section, asked, at, &reading);
                 self.keep(at, reading);
             }
             Err(why) if is_refusal(&why) => {
@@ -259,29 +246,33 @@ impl<A: Ask> Sampler<A> {
             self.notes.overdue += 1;
         }
         let phase = self.watched.borrow().phase.to_string();
+        let moment = self.probes.moment(at);
         let sample = Sample {
             at,
             phase,
             host: self.probes.host.read(),
-            generator: self.generator(at),
+            generator: self.generator(&moment),
             server,
             server_process: self.server_process(at),
+            local: moment.local,
+            kernel: moment.kernel,
         };
+        self.sections.look(moment);
         self.peaks.sample(&sample);
         if self.out.try_send(Arc::new(sample)).is_err() {
             self.notes.dropped += 1;
         }
     }
 
-    fn generator(&mut self, at: Duration) -> Generator {
-        let usage = self.probes.own.as_ref().and_then(ProcessProbe::read);
+    fn generator(&mut self, moment: &Moment) -> Generator {
+        let usage = self.probes.own();
         let mut generator = Generator {
-            process: usage.map(|usage| self.rates.own(at, &usage)).unwrap_or_default(),
+            process: usage.map(|usage| self.rates.own(moment.at, &usage)).unwrap_or_default(),
+            throttled: moment.throttled,
             ..Generator::default()
         };
-        for (tid, probe) in &self.probes.threads {
-            let Some(usage) = probe.read() else { continue };
-            let Some((busy, pressed)) = self.rates.thread(at, *tid, &usage) else { continue };
+        for (tid, usage) in &moment.threads {
+            let Some((busy, pressed)) = self.rates.thread(moment.at, *tid, usage) else { continue };
             generator.threads_percent.push(busy);
             generator.threads_pressed_percent.extend(pressed);
         }
@@ -289,7 +280,7 @@ impl<A: Ask> Sampler<A> {
     }
 
     fn server_process(&mut self, at: Duration) -> Option<Process> {
-        let usage = self.probes.server.as_ref()?.1.read()?;
+        let usage = self.probes.server()?;
         Some(self.rates.server_process(at, &usage))
     }
 
@@ -310,7 +301,9 @@ impl<A: Ask> Sampler<A> {
             }
         }
         self.emit();
-        if let Some(usage) = self.probes.own.as_ref().and_then(ProcessProbe::read) {
+        let moment = self.probes.moment(self.at());
+        self.sections.close(moment);
+        if let Some(usage) = self.probes.own() {
             self.peaks.high_water(usage.rss_peak_bytes);
         }
         let (peaks, mut warnings) = (self.peaks.finish(), self.notes.finish());
@@ -318,7 +311,8 @@ impl<A: Ask> Sampler<A> {
             let Crowd { crowded: samples, samples: of, .. } = peaks.crowd;
             Warning::Crowded { samples, of, ours_percent }
         }));
-        Outcome { peaks, warnings }
+        let server_fd_limit = self.probes.server_fd_limit();
+        Outcome { peaks, warnings, sections: self.sections.finish(), server_fd_limit }
     }
 }
 

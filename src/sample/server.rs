@@ -44,12 +44,25 @@ impl Reading {
             rejected_connections: info.number("rejected_connections"),
             evicted: info.number("evicted_keys"),
             expired: info.number("expired_keys"),
+            oom_errors: info.errors("OOM"),
+            output_disconnections: info.number("client_output_buffer_limit_disconnections"),
+            forks: info.number("total_forks"),
+            latest_fork_us: info.number("latest_fork_usec"),
+            saving: saving(&info),
+            aof_delayed_fsync: info.number("aof_delayed_fsync"),
+            maxmemory: info.number("maxmemory"),
             commands: info.number("total_commands_processed"),
             ops_per_second: info.number("instantaneous_ops_per_sec"),
         };
         let clock = info.number("server_time_usec").map(Duration::from_micros);
         Self { server, cpu, main_thread: main_cpu.is_some(), clock }
     }
+}
+
+/// Whether a child of the server's writes its data to the disk.
+fn saving(info: &Info) -> Option<bool> {
+    let (saves, rewrites) = (info.number("rdb_bgsave_in_progress"), info.number("aof_rewrite_in_progress"));
+    (saves.is_some() || rewrites.is_some()).then(|| saves.unwrap_or(0) + rewrites.unwrap_or(0) > 0)
 }
 
 /// System and user time together; `None` unless both are told and sane.
@@ -66,16 +79,22 @@ mod tests {
         # Stats\r\ntotal_connections_received:40\r\ntotal_commands_processed:9000\r\ninstantaneous_ops_per_sec:348000\r\n\
         rejected_connections:3\r\nexpired_keys:1\r\nevicted_keys:2\r\n# CPU\r\nused_cpu_sys:1.500000\r\n\
         used_cpu_user:2.500000\r\nused_cpu_sys_children:0.100000\r\nused_cpu_sys_main_thread:1.250000\r\n\
-        used_cpu_user_main_thread:2.000000\r\n# Keyspace\r\ndb0:keys=6900000,expires=5,avg_ttl=0\r\ndb1:keys=7,expires=0\r\n";
+        used_cpu_user_main_thread:2.000000\r\n# Errorstats\r\nerrorstat_OOM:count=9\r\n\
+        # Persistence\r\nrdb_bgsave_in_progress:0\r\naof_rewrite_in_progress:1\r\n\
+        # Keyspace\r\ndb0:keys=6900000,expires=5,avg_ttl=0\r\ndb1:keys=7,expires=0\r\n";
 
     #[test]
     fn the_selected_database_and_the_main_thread_are_read() {
         let reading = Reading::parse(REDIS_7, 0);
         assert_eq!((reading.cpu, reading.main_thread), (Some(Duration::from_millis(3250)), true));
         assert_eq!(reading.clock, Some(Duration::from_micros(1_700_000_000_250_000)));
-        let Server { run_id, keys, memory_bytes, clients, rejected_connections, evicted, expired, .. } = reading.server;
+        let Server { run_id, keys, memory_bytes, clients, rejected_connections, evicted, expired, .. } =
+            &reading.server;
+        let [keys, memory_bytes, clients] = [keys, memory_bytes, clients].map(|number| *number);
+        let [rejected_connections, evicted, expired] = [rejected_connections, evicted, expired].map(|number| *number);
         assert_eq!((run_id.as_str(), keys, memory_bytes), ("abc", Some(6_900_000), Some(1_181_116_006)));
         assert_eq!((clients, rejected_connections, evicted, expired), (Some(12), Some(3), Some(2), Some(1)));
+        assert_eq!((reading.server.oom_errors, reading.server.saving), (Some(9), Some(true)));
         assert_eq!(Reading::parse(REDIS_7, 1).server.keys, Some(7));
         assert_eq!(Reading::parse(REDIS_7, 2).server.keys, Some(0));
     }

@@ -46,6 +46,12 @@ impl Folder {
         self.path().join(CONFIG)
     }
 
+    /// Lines of the log, of its last megabyte, in which these words stand.
+    pub(super) fn log_lines_with(&self, words: &str) -> u64 {
+        let text = end(&self.path().join(LOG), 1 << 20).unwrap_or_default();
+        text.lines().filter(|line| line.contains(words)).count() as u64
+    }
+
     /// The last lines of the log, without the password; empty if it cannot be read.
     pub(super) fn log_tail(&self) -> String {
         let text = tail(&self.path().join(LOG)).unwrap_or_default();
@@ -85,14 +91,19 @@ fn quoted(bytes: &[u8]) -> String {
 
 /// The last ten lines of a file, of its last 4 kB.
 fn tail(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let from = file.metadata()?.len().saturating_sub(4096);
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(4096).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = end(path, 4096)?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     Ok(lines[lines.len().saturating_sub(10)..].join("\n"))
+}
+
+/// The last `most` bytes of a file.
+fn end(path: &Path, most: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(most);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A server that does not like its configuration quotes the line.

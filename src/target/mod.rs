@@ -1,6 +1,7 @@
 //! A server to load: spawned or already there; its facts; what may be done to its store.
 
 mod builtin;
+pub mod cgroup;
 mod facts;
 mod folder;
 mod process;
@@ -139,7 +140,15 @@ impl Target {
         }
     }
 
-    /// Cores that keyswarm's own server was pinned to.
+    /// The port on which it is reached; `None` for a unix socket.
+    pub fn port(&self) -> Option<u16> {
+        match self.endpoint.transport {
+            Transport::Tcp { port, .. } => Some(port),
+            Transport::Unix { .. } => None,
+        }
+    }
+
+    /// Cores that a spawned server was pinned to.
     pub fn cpus(&self) -> Option<&[usize]> {
         self.server.as_ref().and_then(SpawnedServer::cpus).or(self.builtin.as_ref().and_then(Responder::cpus))
     }
@@ -171,6 +180,11 @@ impl Target {
             text.push_str(&format!(" ({})", more.join(", ")));
         }
         text
+    }
+
+    /// Lines in the log of a server that keyswarm spawned, of its last megabyte, in which these words stand; 0 for others.
+    pub fn log_lines_with(&self, words: &str) -> u64 {
+        self.server.as_ref().map_or(0, |server| server.log_lines_with(words))
     }
 
     /// Stops a server that keyswarm spawned and removes its folder; others are left alone. Two seconds at most.

@@ -220,6 +220,11 @@ impl SpawnedServer {
         self.folder.log_tail()
     }
 
+    /// Lines of its log, of the last megabyte, in which these words stand.
+    pub fn log_lines_with(&self, words: &str) -> u64 {
+        self.folder.log_lines_with(words)
+    }
+
     /// Stops it and removes its folder. Two seconds at most, also if it does not react.
     pub async fn stop(self) {
         self.group.end().await;

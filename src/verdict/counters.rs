@@ -27,6 +27,22 @@ pub struct ServerCounters {
     pub keyspace_misses: u64,
     /// `total_commands_processed`.
     pub commands_processed: u64,
+    /// Replies `OOM`; `None` before Redis 6.2.
+    pub oom_errors: Option<u64>,
+    /// Clients cut off since they did not read their replies; `None` before Redis 7.2.
+    pub output_disconnections: Option<u64>,
+    /// `total_forks`.
+    pub forks: Option<u64>,
+    /// How long the last fork took, in microseconds.
+    pub latest_fork_us: Option<u64>,
+    /// `aof_delayed_fsync`; `None` without an append-only file.
+    pub aof_delayed_fsync: Option<u64>,
+    /// `maxmemory` in bytes; 0 means none.
+    pub maxmemory: Option<u64>,
+    /// `maxclients`.
+    pub maxclients: Option<u64>,
+    /// The server's clock, in microseconds since 1970.
+    pub clock_us: Option<u64>,
     /// Clients in `CLIENT LIST` that are not keyswarm's; 0 if it could not be read. Not part of `INFO`.
     pub foreign_clients: u64,
 }
@@ -43,9 +59,9 @@ pub struct CommandCounts {
 }
 
 /// What keyswarm and the client library send beside `SET` and `GET`; a subcommand counts as its command.
-const OWN: [&str; 16] = [
-    "acl", "auth", "client", "cluster", "command", "config", "dbsize", "flushdb", "hello", "info", "memory", "ping",
-    "quit", "select", "shutdown", "unlink",
+const OWN: [&str; 18] = [
+    "acl", "auth", "client", "cluster", "command", "config", "dbsize", "flushdb", "hello", "info", "latency", "memory",
+    "ping", "quit", "select", "shutdown", "slowlog", "unlink",
 ];
 
 /// Whoever calls this takes the ground from under every comparison.
@@ -69,6 +85,14 @@ impl ServerCounters {
             keyspace_hits: number("keyspace_hits"),
             keyspace_misses: number("keyspace_misses"),
             commands_processed: number("total_commands_processed"),
+            oom_errors: info.errors("OOM"),
+            output_disconnections: info.number("client_output_buffer_limit_disconnections"),
+            forks: info.number("total_forks"),
+            latest_fork_us: info.number("latest_fork_usec"),
+            aof_delayed_fsync: info.number("aof_delayed_fsync"),
+            maxmemory: info.number("maxmemory"),
+            maxclients: info.number("maxclients"),
+            clock_us: info.number("server_time_usec"),
             foreign_clients: 0,
         }
     }

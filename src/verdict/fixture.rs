@@ -152,6 +152,8 @@ pub fn good_run() -> RunOutcome {
         unread: Unread::Unknown,
         keys_were_fresh: true,
         own_connections: 0,
+        slow: Slow::default(),
+        sections: Vec::new(),
     }
 }
 

@@ -1,7 +1,11 @@
 //! The verdict: interrupted, fail, invalid, pass, in this order, with every reason for it.
 
+use std::time::Duration;
+
+use super::bottleneck::{Bottleneck, Case, Culprit, find};
+use super::bound::{self, Known, PhaseBound};
 use super::limits::{self, Cause};
-use super::{Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
+use super::{Ceiling, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
 use crate::plan::Plan;
 
 /// What came out.
@@ -51,6 +55,10 @@ pub struct Judgement {
     pub reconciliations: Vec<Reconciliation>,
     /// No client was ever admitted, which has an exit code of its own.
     pub nobody_admitted: bool,
+    /// Whether the generator was the bottleneck, for each run and each of its phases under load.
+    pub bounds: Vec<Vec<PhaseBound>>,
+    /// What held each run back.
+    pub bottlenecks: Vec<Bottleneck>,
 }
 
 impl Judgement {
@@ -64,6 +72,29 @@ impl Judgement {
         } else {
             None
         }
+    }
+
+    /// The run that tells most about what held the load back, by its place, and what that was: one that failed, else one that
+    /// was held back at all. `None` if nothing ran.
+    pub fn bottleneck(&self) -> Option<(usize, &Bottleneck)> {
+        let failed = |run: usize| self.reasons.iter().any(|reason| reason.run == Some(run));
+        let told = |bottleneck: &Bottleneck| match bottleneck.culprit {
+            Culprit::None => 0,
+            Culprit::Undecided => 1,
+            _ => 2,
+        };
+        // The first of equals.
+        let runs = self.bottlenecks.iter().enumerate().rev();
+        runs.max_by_key(|(run, bottleneck)| (failed(*run), told(bottleneck)))
+    }
+
+    /// Whether the generator was the bottleneck of a run; `None` if it cannot be told.
+    pub fn generator_bound(&self) -> Option<bool> {
+        let runs: Vec<_> = self.bounds.iter().map(|phases| bound::overall(phases)).collect();
+        if runs.contains(&Some(true)) {
+            return Some(true);
+        }
+        (!runs.is_empty() && runs.iter().all(|run| *run == Some(false))).then_some(false)
     }
 }
 
@@ -86,6 +117,12 @@ pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
             doubts.push(reason(Cause::NotReconciled(gaps.clone())));
         }
     }
+    let bounds: Vec<_> = outcome.runs.iter().map(|run| bounds(plan, run, &outcome.generator.ceilings)).collect();
+    let cases = outcome.runs.iter().zip(&bounds).enumerate().map(|(index, (run, bounds))| {
+        let broken = failures.iter().any(|reason: &Reason| reason.run == Some(index));
+        Case { plan, run, server: &outcome.server, environment: &outcome.environment, bounds, broken }
+    });
+    let bottlenecks: Vec<_> = cases.map(|case| find(&case)).collect();
     let verdict = match (outcome.interrupted, failures.is_empty(), doubts.is_empty()) {
         (true, _, _) => Verdict::Interrupted,
         (false, false, _) => Verdict::Fail,
@@ -95,8 +132,31 @@ pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
     let mut reasons: Vec<_> = interruption(outcome).into_iter().collect();
     reasons.extend(failures);
     reasons.extend(doubts);
-    let warnings = warnings(plan, outcome, &reconciliations);
-    Judgement { verdict, reasons, warnings, reconciliations, nobody_admitted }
+    let mut warnings = warnings(plan, outcome, &reconciliations);
+    warnings.extend(generator_warning(&bounds));
+    Judgement { verdict, reasons, warnings, reconciliations, nobody_admitted, bounds, bottlenecks }
+}
+
+/// The verdict on the generator in each phase under load.
+pub fn bounds(plan: &Plan, run: &RunOutcome, ceilings: &[Ceiling]) -> Vec<PhaseBound> {
+    let known = |phase: &PhaseOutcome| {
+        let ceiling = ceilings.iter().find(|ceiling| ceiling.phase == phase.name);
+        let lag = phase.record.send_lag.percentile(99.0).map(|lag| Duration::from_micros(lag.us));
+        Known {
+            ceiling: ceiling.map(|ceiling| ceiling.requests_per_second),
+            send_lag: lag.zip(limits::p99_of(&plan.limits, &phase.name)),
+            spin: plan.clients.spin,
+        }
+    };
+    let phases = run.phases.iter().filter(|phase| phase.loads());
+    phases.map(|phase| bound::judge_phase(phase, run.section(&phase.name), known(phase))).collect()
+}
+
+/// The phase in which the generator was the bottleneck for the longest time.
+fn generator_warning(bounds: &[Vec<PhaseBound>]) -> Option<Warning> {
+    let bound = bounds.iter().flatten().filter(|phase| phase.bound == Some(true));
+    let longest = bound.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    Some(Warning::GeneratorBound(longest.clone()))
 }
 
 fn plan_keys(plan: &Plan) -> u64 {

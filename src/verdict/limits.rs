@@ -261,6 +261,12 @@ fn judge_phase(limits: &Limits, phase: &PhaseOutcome, interrupted: bool, causes:
     }
 }
 
+/// The limit on a phase's latency at the 99th percentile, if it has one.
+pub fn p99_of(limits: &Limits, phase: &str) -> Option<Duration> {
+    let own = limits.phases.iter().find(|(of, _)| of == phase).and_then(|(_, own)| own.p99);
+    own.or(limits.run.p99)
+}
+
 /// The limits on a phase's latency: its own where it has one, else those of the run.
 fn latency_limits(run: &LimitSet, own: Option<&LimitSet>) -> Vec<(Level, Duration)> {
     let of = |pick: fn(&LimitSet) -> Option<Duration>| own.and_then(pick).or(pick(run));

@@ -2,6 +2,8 @@
 //!
 //! Pure but for [`Environment::read`]. Everything here is typed; the words for it are found in `report`.
 
+mod bottleneck;
+mod bound;
 mod ceiling;
 mod counters;
 mod environment;
@@ -12,12 +14,14 @@ mod reconcile;
 mod warning;
 mod watched;
 
+pub use bottleneck::{Bottleneck, Culprit, Evidence, Halt};
+pub use bound::{PhaseBound, Pressure, Sign};
 pub use ceiling::Ceiling;
 pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
 pub use limits::{Cause, Tally};
-pub use outcome::{Fate, Outcome, PhaseOutcome, RunOutcome, Unread};
+pub use outcome::{Fate, Outcome, PhaseOutcome, RunOutcome, Slow, SlowThing, Unread};
 pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
 pub use warning::Warning;
 pub use watched::{Generator, ServerSide};

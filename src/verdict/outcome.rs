@@ -1,10 +1,11 @@
 //! The working types of a finished run: what `app` gathers, `judge` judges and `report` tells.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
 use crate::plan::{Load, Until};
 use crate::record::{ClientRecord, Recorder};
+use crate::sample::section::Section;
 
 /// Everything that came of one invocation.
 #[derive(Clone, Debug)]
@@ -46,6 +47,28 @@ pub struct RunOutcome {
     pub keys_were_fresh: bool,
     /// Connections that keyswarm opened between both readings, beside those of the clients.
     pub own_connections: u64,
+    /// What the server itself found slow in it.
+    pub slow: Slow,
+    /// What was seen of its phases, as far as they were sampled.
+    pub sections: Vec<Section>,
+}
+
+/// What the server itself found slow during a run (SLOWLOG, LATENCY LATEST). Empty where it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slow {
+    /// Its slowest command.
+    pub command: Option<SlowThing>,
+    /// Its longest event, such as a fork.
+    pub event: Option<SlowThing>,
+}
+
+/// Something that the server found slow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowThing {
+    /// "EVAL", "fork", ...
+    pub name: String,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// Why the server's counters could not be read.
@@ -110,6 +133,11 @@ impl RunOutcome {
     /// The admission of the clients; `None` if the run was over before.
     pub fn admission(&self) -> Option<&PhaseOutcome> {
         self.phases.first().filter(|phase| phase.run == "connect")
+    }
+
+    /// What was seen of a phase; `None` if it was not sampled.
+    pub fn section(&self, phase: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.phase == phase)
     }
 
     /// Everything of all phases together.

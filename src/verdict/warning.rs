@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Impossible;
+use super::{Impossible, PhaseBound};
 
 /// Worth knowing beside the verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub enum Warning {
     },
     /// The server was restarted at about this moment since the run began.
     Restarted(Duration),
+    /// The generator itself was the bottleneck in this phase.
+    GeneratorBound(PhaseBound),
     /// The server evicted keys.
     Evicted(u64),
     /// Keys expired on the server.

@@ -41,6 +41,12 @@ pub struct ServerSide {
     pub cpu_percent_max: Option<f64>,
     /// `used_memory` in bytes.
     pub memory_bytes_max: Option<u64>,
+    /// Files that its process had open at most; `None` unless it runs here.
+    pub fds_max: Option<u64>,
+    /// ... and may have open.
+    pub fd_limit: Option<u64>,
+    /// Clients that a server which keyswarm started says, in its log, to have cut off since they did not read their replies.
+    pub readers_cut_off: u64,
 }
 
 impl Generator {
@@ -66,6 +72,7 @@ impl ServerSide {
             cpu_seconds: server.and_then(|s| s.cpu_seconds).or(process.map(|p| p.cpu_seconds)),
             cpu_percent_max: server.and_then(|s| s.cpu_percent_max).or(process.and_then(|p| p.cpu_percent_max)),
             memory_bytes_max: server.and_then(|s| s.memory_bytes_max),
+            fds_max: process.and_then(|p| p.fds_max),
             ..self
         }
     }

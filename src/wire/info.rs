@@ -63,6 +63,13 @@ impl Info {
         told.then_some(commands)
     }
 
+    /// Replies that were errors beginning with `code`; `None` if the server does not count them (before Redis 6.2).
+    pub fn errors(&self, code: &str) -> Option<u64> {
+        let counted = self.get(&format!("errorstat_{code}")).and_then(|line| part(line, "count"));
+        // A code that was never sent has no line.
+        counted.or(self.sections.contains("Errorstats").then_some(0))
+    }
+
     /// Keys in a database; `None` if the server does not tell of databases.
     pub fn keys(&self, db: u32) -> Option<u64> {
         match self.get(&format!("db{db}")).and_then(|line| part(line, "keys")) {
@@ -112,6 +119,8 @@ mod tests {
         let commands: Vec<_> = info.commands().expect("told").collect();
         assert_eq!(commands, [("client|list", old(1)), ("get", old(7)), ("set", set)]);
         assert_eq!((info.keys(3), info.keys(0)), (Some(12), Some(0)));
+        assert_eq!((info.errors("OOM"), info.errors("MOVED")), (Some(2), Some(0)));
+        assert_eq!(Info::parse("").errors("OOM"), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod scripted;
 mod server;
 
 mod bad_input;
+mod bottleneck;
 mod builtin;
 mod connecting;
 mod guards;

@@ -25,7 +25,7 @@ pub struct Generator {
     /// What it manages by itself in each load phase; empty if that was not measured.
     #[serde(default)]
     pub ceilings: Vec<Ceiling>,
-    /// Whether it was the bottleneck; `null` as long as it is not judged.
+    /// Whether it was the bottleneck; `null` where that cannot be told.
     pub bound: Option<bool>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::format::{bytes, count, percent, rate};
 use super::super::result::{Document, Server};
-use super::super::wording::plural;
+use super::super::wording::{evidence, plural};
 use super::page::Page;
 
 /// The server and keyswarm itself.
@@ -23,9 +23,16 @@ pub fn machines(document: &Document, page: &mut Page) {
     let host = loader.host_cpu_percent_max.zip(loader.host_cores);
     let host =
         host.map(|(busy, cores)| format!("host cpu max {} of {}", percent(busy), plural(cores, "core", "cores")));
-    // Last: the verdict whether it was the bottleneck belongs there.
+    let bound = loader.bound.map(|bound| if bound { "THE BOTTLENECK" } else { "not the bottleneck" });
     let ceiling = loader.ceiling.map(|ceiling| format!("its own ceiling here: {}", rate(ceiling)));
-    page.items("loader", own.chain(host).chain(ceiling));
+    let verdict = match (bound, ceiling) {
+        (Some(bound), Some(ceiling)) => Some(format!("{bound} ({ceiling})")),
+        (bound, ceiling) => ceiling.or(bound.map(str::to_owned)),
+    };
+    page.items("loader", own.chain(host).chain(verdict));
+    if let Some(found) = &document.bottleneck {
+        page.paragraph("bottleneck", &format!("{}: {}", evidence::title(&found.cause), found.evidence.join("; ")));
+    }
 }
 
 /// Which server it was, and where; `None` if there was none.

@@ -64,7 +64,10 @@ impl Page {
 
     /// Text whose lines are broken between words.
     pub fn paragraph(&mut self, label: &'static str, text: &str) {
-        self.labelled(label, wrap(text, self.body_width()));
+        // A label that fills its column keeps its distance all the same.
+        let shift = if columns(label) + 2 < BODY { 0 } else { 2 };
+        let lines = wrap(text, self.body_width() - shift).into_iter();
+        self.labelled(label, lines.map(|line| format!("{:shift$}{line}", "")).collect());
     }
 
     /// One line below a paragraph, indented further and cut to the width.

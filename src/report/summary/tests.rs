@@ -33,6 +33,30 @@ fn wrong(class: Class, index: u64, got: Option<&str>, owner: Option<Owner>) -> W
     WrongReading { client: 2, index, version: 1, class, got: got.map(Into::into), owner }
 }
 
+/// What held a run back stands below the machines, with the generator's own part.
+#[test]
+fn what_held_it_back_is_told_with_evidence() {
+    use crate::sample::process::ThreadUsage;
+    use crate::sample::section::{LocalSection, Section};
+    let part = |share: f64| Duration::from_secs_f64(30.0 * share);
+    let mut run = fixture::good_run();
+    run.phases[1].seconds = 30.0;
+    let mut local = LocalSection::default();
+    local.main.add(part(0.99), part(1.0));
+    let threads = vec![ThreadUsage { busy: part(0.34), waiting: Some(part(0.001)) }];
+    run.sections =
+        vec![Section { phase: "write".into(), wall: part(1.0), threads, local: Some(local), ..Section::default() }];
+    let text = of_run(run);
+    let told: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  loader")).collect();
+    insta::assert_snapshot!(told[..told.len() - 3].join("\n"), @r"
+      loader    cpu max 34 % of 1 core   18 MiB   host cpu max 71 % of 2 cores
+                not the bottleneck
+      bottleneck  server CPU: main thread 0.99 s/s in write, at its end for 30 s of
+                  30 s; write achieved 33/s, p50 0.5 ms, p99 0.5 ms; the busiest
+                  loading thread was busy for 0.34 s/s
+    ");
+}
+
 #[test]
 fn a_pass() {
     insta::assert_snapshot!(of_run(fixture::good_run()), @r"

@@ -150,7 +150,7 @@ async fn samples_that_nobody_takes_are_counted_and_peaks_stay_whole() {
 async fn without_a_server_to_ask_there_are_samples_all_the_same() {
     let (out, mut samples) = mpsc::channel(8);
     let (sampler, handle) = Sampler::<Arc<Script>>::new(SECOND, Instant::now().into_std(), None, 0, out);
-    handle.server_pid(i32::try_from(std::process::id()).ok());
+    handle.server(i32::try_from(std::process::id()).ok(), None);
     let task = tokio::spawn(sampler.run());
     let sample = samples.recv().await.expect("the sampler runs");
     handle.stop();
@@ -190,7 +190,7 @@ async fn a_real_server_is_seen_working_stopped_and_back() {
     let (out, mut samples) = mpsc::channel(64);
     let (sampler, handle) =
         Sampler::new(Duration::from_millis(40), std::time::Instant::now(), Some(Redis { socket }), 0, out);
-    handle.server_pid(Some(pid));
+    handle.server(Some(pid), None);
     let task = tokio::spawn(sampler.run());
     let mut until = async |wanted: fn(&Sample) -> bool| {
         let patience = Duration::from_secs(20);

@@ -48,7 +48,12 @@ fn sample() -> Sample {
     let process = Process { cpu_percent: Some(36.0), cpu_seconds: 9.0, rss_bytes: 18 << 20, fds: Some(20) };
     Sample {
         host: Host { cpu_percent: vec![50.0, 32.0], memory_used_bytes: 1, memory_total_bytes: 2 },
-        generator: Generator { threads_percent: vec![34.2, 20.0], threads_pressed_percent: vec![], process },
+        generator: Generator {
+            threads_percent: vec![34.2, 20.0],
+            threads_pressed_percent: vec![],
+            throttled: None,
+            process,
+        },
         server: Some(Server {
             cpu_percent: Some(99.8),
             memory_bytes: Some(1_181_116_006),

@@ -1,0 +1,181 @@
+//! Whether the generator itself was the bottleneck (METHOD.md, rule 1.10). Pure.
+//!
+//! It was, if the server's main thread stayed below 0.9 seconds per second and one of these holds: a loading thread was busy or
+//! kept waiting for more than 0.9 of the time; more than 0.85 of its own ceiling was reached; requests were sent later than a limit
+//! allows. Busy alone proves nothing: a loader may be at 81 % while the server has nothing left.
+
+use std::time::Duration;
+
+use super::PhaseOutcome;
+use crate::sample::process::ThreadUsage;
+use crate::sample::section::Section;
+
+/// The server is not to blame while its main thread needs less than that of a core.
+const SERVER_IDLE: f64 = 0.9;
+/// A loading thread that is busy or kept waiting for more than that has no time left.
+const PRESSED: f64 = 0.9;
+/// From this share of its own ceiling on, the generator is what is measured.
+const NEAR_CEILING: f64 = 0.85;
+/// Shorter phases are over before anything can be told from CPU times.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// What else is known of a phase, beside its samples. `None` where it was not measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// Requests per second that this generator manages by itself.
+    pub ceiling: Option<f64>,
+    /// How late requests were sent, and the latency limit that they were judged by.
+    pub send_lag: Option<(Duration, Duration)>,
+    /// The threads never sleep, so being on a core is no work.
+    pub spin: bool,
+}
+
+/// A thread's share of the time: between these two, since empty spins cannot be told from work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pressure {
+    /// On a core, in seconds per second.
+    pub busy: f64,
+    /// Ready to run and waiting for a core; 0 if the kernel does not tell.
+    pub waiting: f64,
+    /// Kept off the cores by a quota; 0 if that cannot be seen.
+    pub throttled: f64,
+    /// Being on a core may be spinning.
+    pub spins: bool,
+}
+
+/// What shows that the generator was the bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sign {
+    /// A loading thread had no time left.
+    Pressed(Pressure),
+    /// It came near to its own ceiling.
+    NearCeiling {
+        /// Successful requests per second.
+        achieved: f64,
+        /// What it manages by itself.
+        ceiling: f64,
+    },
+    /// Requests were sent too late.
+    SendLag {
+        /// How late.
+        lag: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+}
+
+/// The verdict on one phase.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseBound {
+    /// The phase.
+    pub phase: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Whether the generator was the bottleneck; `None` if that cannot be told.
+    pub bound: Option<bool>,
+    /// The server's main thread, in seconds per second; `None` if not known.
+    pub server: Option<f64>,
+    /// The loading thread that was pressed hardest; `None` if none was seen.
+    pub pressure: Option<Pressure>,
+    /// What speaks for it, whatever the server did.
+    pub signs: Vec<Sign>,
+}
+
+impl Pressure {
+    /// Of a thread, in a section that took `wall`.
+    fn of(thread: &ThreadUsage, section: &Section, spins: bool) -> Self {
+        let share = |time: Duration| time.as_secs_f64() / section.wall.as_secs_f64();
+        Self {
+            busy: share(thread.busy),
+            waiting: share(thread.waiting.unwrap_or_default()),
+            // Counted over all cores: one thread cannot have lost more than the time that it was not running.
+            throttled: share(section.throttled.unwrap_or_default()).min((1.0 - share(thread.busy)).max(0.0)),
+            spins,
+        }
+    }
+
+    /// Time in which it was held up. Older kernels count a throttled thread as waiting, too.
+    fn held_up(&self) -> f64 {
+        self.waiting.max(self.throttled)
+    }
+
+    /// Busy or held up, at least.
+    pub fn at_least(&self) -> f64 {
+        if self.spins { self.held_up() } else { self.at_most() }
+    }
+
+    /// Busy or held up, at most.
+    pub fn at_most(&self) -> f64 {
+        self.busy + self.held_up()
+    }
+
+    /// Whether it had no time left; `None` if spinning hides that.
+    fn is_pressed(&self) -> Option<bool> {
+        match (self.at_least() > PRESSED, self.at_most() > PRESSED) {
+            (true, _) => Some(true),
+            (false, false) => Some(false),
+            (false, true) => None,
+        }
+    }
+}
+
+/// Judges a phase by what was seen of it (`None`: nothing) and what else is known.
+pub fn judge_phase(phase: &PhaseOutcome, section: Option<&Section>, known: Known) -> PhaseBound {
+    let mut verdict = PhaseBound { phase: phase.name.clone(), seconds: phase.seconds, ..PhaseBound::default() };
+    let section = section.filter(|section| section.wall >= SHORTEST);
+    let server = section.and_then(Section::server);
+    verdict.server = server.and_then(|server| server.share());
+    let pressures = section.map(|section| {
+        section.threads.iter().map(|thread| Pressure::of(thread, section, known.spin)).collect::<Vec<_>>()
+    });
+    let hardest = pressures.iter().flatten().max_by(|a, b| a.at_most().total_cmp(&b.at_most()));
+    verdict.pressure = hardest.copied();
+    let pressed = pressures.as_deref().and_then(|all| {
+        let found: Vec<_> = all.iter().map(Pressure::is_pressed).collect();
+        any(&found).filter(|_| !all.is_empty())
+    });
+    let pressing = pressures.iter().flatten().filter(|pressure| pressure.is_pressed() == Some(true));
+    let worst = pressing.max_by(|a, b| a.at_least().total_cmp(&b.at_least()));
+    verdict.signs.extend(worst.copied().map(Sign::Pressed));
+    let achieved = phase.record.requests.ok as f64 / phase.seconds.max(1e-9);
+    if let Some(ceiling) = known.ceiling.filter(|ceiling| achieved > NEAR_CEILING * ceiling) {
+        verdict.signs.push(Sign::NearCeiling { achieved, ceiling });
+    }
+    if let Some((lag, limit)) = known.send_lag.filter(|(lag, limit)| lag > limit) {
+        verdict.signs.push(Sign::SendLag { lag, limit });
+    }
+    // Most of the time at 0.9 is not "below", even if the last client's end pulls the mean down.
+    let server_idle = server
+        .map(|server| server.share().is_some_and(|share| share < SERVER_IDLE) && server.busy * 2 < server.observed);
+    verdict.bound = match (server_idle, verdict.signs.is_empty(), pressed) {
+        (Some(false), _, _) => Some(false),
+        (Some(true), false, _) => Some(true),
+        (None, false, _) => None,
+        // What was not measured (ceiling, lag) does not count against the generator; what spinning hides does.
+        (_, true, Some(false)) => Some(false),
+        (_, true, _) => known.ceiling.filter(|_| known.spin && server_idle == Some(true)).map(|_| false),
+    };
+    verdict
+}
+
+/// Whether any is so; `None` if that depends on one that is not known.
+fn any(all: &[Option<bool>]) -> Option<bool> {
+    if all.contains(&Some(true)) {
+        return Some(true);
+    }
+    (!all.contains(&None)).then_some(false)
+}
+
+/// The verdict on a run: bound if a phase was; not bound if most of the time under load could be judged and was not.
+pub fn overall(phases: &[PhaseBound]) -> Option<bool> {
+    if phases.iter().any(|phase| phase.bound == Some(true)) {
+        return Some(true);
+    }
+    let seconds =
+        |of: fn(&PhaseBound) -> bool| phases.iter().filter(|phase| of(phase)).map(|phase| phase.seconds).sum::<f64>();
+    let (cleared, open) = (seconds(|phase| phase.bound == Some(false)), seconds(|phase| phase.bound.is_none()));
+    (cleared > open).then_some(false)
+}
+
+#[cfg(test)]
+mod tests;
