@@ -186,6 +186,8 @@ pub struct Spawn {
     pub program: String,
     /// Cores it may use; `None` inherits.
     pub cpus: Option<Vec<usize>>,
+    /// How much CPU it may use, in thousandths of a core; `None` is no quota.
+    pub cpu_quota: Option<u32>,
     /// `maxmemory` in bytes.
     pub maxmemory: Option<u64>,
     /// `maxclients`.

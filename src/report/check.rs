@@ -7,7 +7,9 @@ use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{
     Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Spawn, Until,
 };
-use crate::scenario::units::{counted, duration_shown, lines, number_shown, rate_shown, size_shown, size_text};
+use crate::scenario::units::{
+    counted, duration_shown, lines, number_shown, percent_text, rate_shown, size_shown, size_text,
+};
 
 /// Columns in all, and of the labels on the left.
 const WIDTH: usize = 80;
@@ -75,6 +77,9 @@ fn target(plan: &Plan) -> String {
 fn spawned(spawn: &Spawn) -> String {
     let mut text = format!("{}, started for this run", spawn.program);
     text.push_str(&on_cores(spawn.cpus.as_deref()));
+    if let Some(quota) = spawn.cpu_quota {
+        text.push_str(&format!(", at most {} of a core", percent_text(quota.into())));
+    }
     if let Some(bytes) = spawn.maxmemory {
         text.push_str(&format!(", maxmemory {}", size_text(bytes)));
     }

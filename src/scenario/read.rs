@@ -62,6 +62,7 @@ fn spawn(node: &Node, faults: &mut Faults) -> Spawn {
     let spawn = Spawn {
         program: section.text("program"),
         cpus: section.key("cpus", cpus),
+        cpu_quota: section.percent("cpu_quota"),
         maxmemory: section.size("maxmemory"),
         maxclients: section.integer("maxclients"),
         tcp_backlog: section.integer("tcp_backlog"),

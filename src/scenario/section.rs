@@ -117,6 +117,11 @@ impl<'t, 'f> Section<'t, 'f> {
         self.key(name, size)
     }
 
+    /// Asks for a percentage, in tenths of a percent.
+    pub fn percent(&mut self, name: &'static str) -> Key<u64> {
+        self.key(name, |node| measure(node, "a percentage", "25%", "%", units::parse_percent))
+    }
+
     /// The entries that were not asked for yet.
     pub fn others(&self) -> Vec<&'t Entry> {
         let entries = self.table.into_iter().flat_map(|table| &table.entries);

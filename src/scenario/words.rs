@@ -31,9 +31,8 @@ fn enumerated<'a>(mark: char, names: impl IntoIterator<Item = &'a str>) -> Strin
 }
 
 /// Keys by the table that will hold them one day. The top level is "".
-const LATER: [(&str, &[&str]); 5] = [
+const LATER: [(&str, &[&str]); 4] = [
     ("", &["case", "ladder", "search"]),
-    ("target.spawn", &["cpu_quota"]),
     ("dataset", &["fields", "expire", "expire_as"]),
     ("phase", &["batch", "replies", "close", "keys", "times", "concurrency", "pool"]),
     ("sample", &["node_exporter"]),

@@ -166,6 +166,8 @@ pub struct Spawn {
     pub program: Key<Text>,
     /// `cpus`
     pub cpus: Key<Cpus>,
+    /// `cpu_quota`, in thousandths of a core
+    pub cpu_quota: Key<u64>,
     /// `maxmemory`, in bytes
     pub maxmemory: Key<u64>,
     /// `maxclients`

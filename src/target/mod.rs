@@ -5,6 +5,7 @@ pub mod cgroup;
 mod facts;
 mod folder;
 mod process;
+mod quota;
 mod spawn;
 mod store;
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::folder::Folder;
 use super::process::{Group, LaunchError};
+use super::quota::{QuotaError, QuotaGroup};
 use crate::plan::{Endpoint, Spawn, Timeouts, Transport};
 use crate::wire::control::Control;
 use crate::wire::dial::Dialer;
@@ -24,6 +25,7 @@ use crate::wire::tls::TlsSetup;
 pub struct SpawnedServer {
     // Dropped in this order: the folder goes when nobody writes there any more.
     group: Group,
+    _quota: Option<QuotaGroup>,
     folder: Folder,
     pid: u32,
     endpoint: Endpoint,
@@ -59,6 +61,9 @@ pub enum SpawnError {
         /// Why.
         what: &'static str,
     },
+    /// The CPU quota cannot be set.
+    #[error("`cpu_quota` cannot be had here: {0}")]
+    Quota(#[from] QuotaError),
     /// The private folder or a file in it cannot be made.
     #[error("no private folder for the server in {}: {source}", folder.display())]
     Folder {
@@ -125,10 +130,15 @@ impl SpawnedServer {
     }
 
     async fn attempt(spec: &Spawn, timeouts: &Timeouts) -> Result<Attempt, SpawnError> {
+        // First of all: where it is not permitted, nothing has been touched.
+        let quota = spec.cpu_quota.map(QuotaGroup::create).transpose()?;
         let root = std::env::temp_dir();
         let (folder, port, log) =
             Folder::furnish(spec, &root).map_err(|source| SpawnError::Folder { folder: root, source })?;
         let group = launch(spec, &folder, log)?;
+        if let Some(quota) = &quota {
+            quota.admit(group.pid())?;
+        }
         let endpoint = Endpoint {
             transport: Transport::Tcp { host: "127.0.0.1".to_owned(), port },
             tls: None,
@@ -137,7 +147,7 @@ impl SpawnedServer {
             db: 0,
             protocol: spec.protocol,
         };
-        let server = Self { pid: group.pid(), group, folder, endpoint, cpus: spec.cpus.clone() };
+        let server = Self { pid: group.pid(), group, _quota: quota, folder, endpoint, cpus: spec.cpus.clone() };
         server.until_it_answers(spec, timeouts).await
     }
 

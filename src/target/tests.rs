@@ -11,6 +11,7 @@ pub(super) fn redis() -> Spawn {
     Spawn {
         program: "redis-server".to_owned(),
         cpus: None,
+        cpu_quota: None,
         maxmemory: None,
         maxclients: None,
         tcp_backlog: None,

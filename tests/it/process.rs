@@ -64,6 +64,17 @@ impl Process {
         title.trim().rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port: {title}"))
     }
 
+    /// The folder of the control group that keyswarm made for it.
+    pub fn quota_group(self) -> PathBuf {
+        let groups = self.file("cgroup");
+        let path =
+            groups.lines().filter_map(|line| line.splitn(3, ':').nth(2)).find(|path| path.contains("/keyswarm-"));
+        let path = path.unwrap_or_else(|| panic!("in no group of its own: {groups}")).trim_start_matches('/');
+        let mounts = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"];
+        let found = mounts.iter().map(|mount| PathBuf::from(mount).join(path)).find(|folder| folder.exists());
+        found.unwrap_or_else(|| panic!("no folder of {path}"))
+    }
+
     fn file(self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(format!("/proc/{}/{name}", self.pid)).expect("a process of ours"))
             .into_owned()

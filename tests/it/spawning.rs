@@ -70,6 +70,24 @@ fn limits_and_arguments_reach_the_server() {
     running.finish().expect(0);
 }
 
+/// Where groups may be made, the server is in one of its own, which goes with it, also after Ctrl-C; elsewhere nothing is
+/// started, and the error names the place.
+#[test]
+fn a_quota_is_a_group_of_its_own_or_a_clear_error() {
+    let bounded = small().spawned(", cpu_quota = \"25%\"").write(16);
+    let outcome = Keyswarm::run(&bounded).finish().expect_any(&[0, 3]);
+    if outcome.code == 3 {
+        assert!(outcome.said().contains("cpu_quota") && outcome.said().contains("control groups"), "{outcome}");
+        return;
+    }
+    assert!(outcome.warnings().contains("halts it for up to 75 ms"), "{outcome}");
+    let (running, server) = in_the_wait_phase(&bounded.wait("60s"));
+    let folder = server.quota_group();
+    running.signal(Signal::SIGINT);
+    running.finish().expect(130);
+    assert!(!server.is_running() && !folder.exists(), "{} is left behind", folder.display());
+}
+
 #[test]
 fn a_server_with_persistence_keeps_it_to_itself() {
     let scenario = small().spawned(", args = [\"--appendonly\", \"yes\"]").write(16).verify(16);

@@ -8,6 +8,7 @@ use super::cores::{self, Wish};
 use super::judge::Judge;
 use super::url;
 use crate::dataset::Dataset;
+use crate::scenario::units::percent_text;
 use crate::scenario::{self, Key, Target, Text, Written};
 
 /// Bytes of `maxmemory` below which no Redis starts to be useful: it needs about 1 MB for itself.
@@ -200,7 +201,7 @@ fn file(key: &Key<Text>, folder: &Path, judge: &mut Judge<'_>) -> Option<PathBuf
 }
 
 fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: &mut Judge<'_>) -> (Spawn, Wish) {
-    let scenario::Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args } = spawn;
+    let scenario::Spawn { program, cpus, cpu_quota, maxmemory, maxclients, tcp_backlog, password, args } = spawn;
     for (key, what) in [
         (program, "name a server, such as \"redis-server\""),
         (password, "an empty password protects nothing; leave it away"),
@@ -217,6 +218,7 @@ fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: 
     let resolved = Spawn {
         program: program.value().map_or_else(|| "redis-server".to_owned(), |text| text.value.clone()),
         cpus: None,
+        cpu_quota: quota(cpu_quota, allowed.len(), judge),
         maxmemory: maxmemory.value().copied(),
         maxclients: judge.optional(maxclients, 1..=1_000_000u32),
         tcp_backlog: judge.optional(tcp_backlog, 1..=65_535u32),
@@ -225,6 +227,28 @@ fn spawn(spawn: &scenario::Spawn, protocol: Protocol, allowed: &[usize], judge: 
         protocol,
     };
     (resolved, cores::wish(cpus, allowed, judge))
+}
+
+/// A quota that the kernel takes, and that has an effect on a machine of so many cores (0: not known).
+fn quota(key: &Key<u64>, cores: usize, judge: &mut Judge<'_>) -> Option<u32> {
+    /// One millisecond in each period of a hundred: the kernel takes no less.
+    const LEAST: u64 = 10;
+    let written = key.written()?;
+    let most = 1000 * if cores == 0 { 1024 } else { cores as u64 };
+    if written.value < LEAST {
+        judge.fault(written.span, "a server needs some CPU; give it 1% at least");
+    } else if written.value > most {
+        let most = percent_text(most);
+        judge.fault(written.span, format!("no more than this machine has: {most} is all of its cores; leave it away"));
+    } else if written.value < 1000 {
+        let (runs, halts) = (written.value as f64 / 10.0, (1000 - written.value) as f64 / 10.0);
+        judge.advise(format!(
+            "`cpu_quota = \"{}\"` lets a busy server run for {runs} ms and then halts it for up to {halts} ms, ten times a \
+             second: latencies show these halts. For a slow server without them, share its core with another process",
+            percent_text(written.value)
+        ));
+    }
+    u32::try_from(written.value).ok()
 }
 
 /// The arguments must be options that keyswarm leaves alone. Where one is not, nothing but names of options is shown: what

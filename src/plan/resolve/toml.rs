@@ -13,7 +13,7 @@ use super::target::{BUILTIN, Kept};
 use super::url;
 use crate::dataset::{Dataset, KeyPattern, ValuePattern};
 use crate::scenario::escaped;
-use crate::scenario::units::{duration_text, rate_text, size_text};
+use crate::scenario::units::{duration_text, percent_text, rate_text, size_text};
 
 /// What becomes of passwords.
 pub enum Secrets {
@@ -156,10 +156,11 @@ fn tls(tls: &Tls) -> String {
 }
 
 fn spawn(spawn: &Spawn, secrets: &Secrets) -> String {
-    let Spawn { program, cpus, maxmemory, maxclients, tcp_backlog, password, args, protocol: _ } = spawn;
+    let Spawn { program, cpus, cpu_quota, maxmemory, maxclients, tcp_backlog, password, args, protocol: _ } = spawn;
     inline(&[
         ("program", Some(text(program))),
         ("cpus", cpus.as_ref().map(|cpus| array(cpus.iter().map(usize::to_string)))),
+        ("cpu_quota", cpu_quota.map(|quota| text(&percent_text(quota.into())))),
         ("maxmemory", maxmemory.map(size)),
         ("maxclients", maxclients.map(|number| number.to_string())),
         ("tcp_backlog", tcp_backlog.map(|number| number.to_string())),

@@ -87,6 +87,7 @@ impl Made {
         self.plan.target.server = Server::Spawned(Spawn {
             program: "redis-server".into(),
             cpus: None,
+            cpu_quota: None,
             maxmemory: None,
             maxclients,
             tcp_backlog: None,

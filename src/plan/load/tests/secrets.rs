@@ -69,8 +69,8 @@ fn however_the_name_of_a_secret_is_spelled_its_value_is_covered() {
     3 │ "p\u0061ssword" = ***
     4 │ nonsense = 1
       · ────┬───
-      ·     ╰─┤ unknown key; there are `program`, `cpus`, `maxmemory`,
-      ·       │ `maxclients`, `tcp_backlog`, `password` and `args`
+      ·     ╰─┤ unknown key; there are `program`, `cpus`, `cpu_quota`,
+      ·       │ `maxmemory`, `maxclients`, `tcp_backlog`, `password` and `args`
       ╰────
     "#);
     for line in [

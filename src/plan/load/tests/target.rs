@@ -148,3 +148,27 @@ fn a_redacted_password_is_asked_for() {
     // A server of its own takes any password, so that its stored scenario can be run again.
     right("phase = [{ run = 'verify' }]\ntarget.spawn.password = '***'");
 }
+
+#[test]
+fn a_cpu_quota_is_a_share_of_the_cores_that_there_are() {
+    let with = |quota: &str| format!("phase = [{{ run = 'verify' }}]\ntarget.spawn.cpu_quota = {quota}");
+    let plan = right(&with("'12.5%'"));
+    let crate::plan::Server::Spawned(spawn) = &plan.target.server else { panic!("spawned") };
+    assert_eq!(spawn.cpu_quota, Some(125));
+    assert!(plan.resolved.contains("cpu_quota = \"12.5%\""), "{}", plan.resolved);
+    assert!(plan.advice.iter().any(|advice| advice.contains("halts it for up to 87.5 ms")), "{:?}", plan.advice);
+    assert!(right(&with("'100%'")).advice.is_empty(), "a whole core is no reason for halts");
+    for (quota, what) in [
+        ("'0.5%'", "1% at least"),
+        ("'25'", "percent"),
+        ("25", "25%"),
+        ("'1.25%'", "tenth"),
+        ("'-5%'", "percent"),
+        ("'9000%'", "all of its cores"),
+    ] {
+        let shown = wrong(&with(quota));
+        // Whatever the frame around the words.
+        let words: Vec<&str> = shown.split_whitespace().filter(|word| !["·", "│"].contains(word)).collect();
+        assert!(words.join(" ").contains(what), "{quota}\n{shown}");
+    }
+}
