@@ -33,10 +33,14 @@ pub fn sign(sign: &Sign) -> String {
 pub fn pressed(pressure: &Pressure) -> String {
     let &Pressure { busy, waiting, throttled, spins } = pressure;
     let mut text = format!("was {} for {busy:.2} s/s", if spins { "spinning or busy" } else { "busy" });
-    if throttled >= 0.01 {
-        text.push_str(&format!(", kept off by a CPU quota for {throttled:.2} s/s"));
-    } else if waiting >= 0.01 {
+    if waiting >= 0.01 {
         text.push_str(&format!(", waiting for a core for {waiting:.2} s/s"));
+    }
+    // Most kernels count time that a quota took as waiting, too.
+    if throttled >= 0.01 && waiting >= throttled {
+        text.push_str(&format!(" (of that, kept off by a CPU quota for {throttled:.2})"));
+    } else if throttled >= 0.01 {
+        text.push_str(&format!(", kept off by a CPU quota for {throttled:.2} s/s"));
     }
     text
 }
@@ -69,7 +73,11 @@ mod tests {
         insta::assert_snapshot!(bound(&phase), @"keyswarm itself was the bottleneck in write: a loading thread was busy for 0.10 s/s, waiting for a core for 0.86 s/s, while the server's main thread used 0.20 s/s. Its rates and latencies are its own, not the server's. Give it a core of its own (`clients.cpus`).");
         let sign = Sign::Pressed(Pressure { throttled: 0.9, waiting: 0.9, ..pressure });
         let text = bound(&PhaseBound { signs: vec![sign], ..phase.clone() });
-        assert!(text.contains("quota for 0.90 s/s") && text.ends_with("its quota is too small."), "{text}");
+        assert!(
+            text.contains("0.90 s/s (of that, kept off by a CPU quota for 0.90)")
+                && text.ends_with("its quota is too small."),
+            "{text}"
+        );
         let sign = Sign::NearCeiling { achieved: 90_000.0, ceiling: 100_000.0 };
         let text = bound(&PhaseBound { signs: vec![sign], ..phase });
         assert!(text.contains("90 k/s of the 100 k/s") && text.contains("socket"), "{text}");

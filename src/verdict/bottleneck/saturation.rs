@@ -176,15 +176,21 @@ fn server_in(phase: &PhaseOutcome, bound: &PhaseBound, section: &Section) -> Opt
     let waiting = (per_second(local.waiting) - throttled).max(0.0);
     let stolen = per_second(section.kernel.steal).min(idle);
     let most = main.saturated * 2 >= main.observed;
-    if !most && share + throttled + waiting.max(stolen) < SATURATED {
+    let others = waiting.max(stolen);
+    // Where server and loader wait for their cores in turn, neither has lost all of its time; but who waits longer than he
+    // works would be done sooner without others.
+    let crowded = others >= NOTICEABLE && others >= share;
+    if !most && !crowded && share + throttled + waiting.max(stolen) < SATURATED {
         return None;
     }
     let thread = thread(phase, share, main);
     let rest = [Some(achieved(phase)), bound.pressure.map(Evidence::Loader)].into_iter().flatten();
-    let others = waiting.max(stolen);
     if share >= OWN_WORK || most || throttled >= others {
         let quota = (throttled >= NOTICEABLE).then_some(Evidence::Throttled(throttled));
-        return Some(Bottleneck::of(Culprit::ServerCpu, [thread].into_iter().chain(quota).chain(rest)));
+        // What is missing to a whole core.
+        let waited = (!most && waiting > 0.0).then_some(Evidence::WaitedForCore(waiting));
+        let evidence = [thread].into_iter().chain(quota).chain(waited).chain(rest);
+        return Some(Bottleneck::of(Culprit::ServerCpu, evidence));
     }
     (others >= NOTICEABLE && bound.bound == Some(false)).then(|| {
         let stolen = (stolen >= NOTICEABLE).then_some(Evidence::Stolen(stolen));

@@ -118,7 +118,7 @@ fn timed_out(made: &mut Made) {
 
 #[test]
 fn each_cause_has_evidence_of_its_own() {
-    let cases: [(&str, Culprit, Change); 26] = [
+    let cases: [(&str, Culprit, Change); 28] = [
         ("half busy, nothing failed", Culprit::None, |_| {}),
         ("timeouts without any sign", Culprit::Undecided, timed_out),
         ("a limit broken without any sign", Culprit::Undecided, |m| m.broken = true),
@@ -148,6 +148,12 @@ fn each_cause_has_evidence_of_its_own() {
             m.shares(0.5, 0.3);
             m.local("write").waiting = Some(part(0.49));
         }),
+        ("both wait for their cores in turn", Culprit::Neighbour, |m| {
+            m.shares(0.12, 0.08);
+            m.local("write").waiting = Some(part(0.45));
+            m.section("write").threads[0].waiting = Some(part(0.39));
+        }),
+        ("a wait now and then", Culprit::None, |m| m.local("write").waiting = Some(part(0.2))),
         ("the hypervisor has it", Culprit::Neighbour, |m| {
             m.shares(0.5, 0.3);
             m.section("write").kernel.steal = Some(part(0.6));
