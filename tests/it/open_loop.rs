@@ -56,6 +56,7 @@ fn more_than_it_takes(driver: &str) {
         .size(4, 1_000)
         .spawned("")
         .text("timeouts.command", "300ms")
+        .text("timeouts.silence", "20s")
         .without("limits.timeouts")
         .phase_of("write", "rate = \"5_000_000/s\"\nduration = \"1s\"")
         .verify(64);
