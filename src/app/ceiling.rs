@@ -57,7 +57,7 @@ impl Kind {
                     Op::Read
                 }
             }
-            Run::Wait { .. } => return None,
+            Run::Connect(_) | Run::Wait { .. } => return None,
         };
         Some(Self { op, pipeline: run.load()?.pipeline })
     }

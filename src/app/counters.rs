@@ -36,6 +36,11 @@ pub async fn read(control: &Control, db: u32, own: u64, limit: Duration) -> Resu
     Ok(counters)
 }
 
+/// The server's counters now, without a look at who is connected; `None` if it does not tell within `limit`.
+pub async fn told(control: &Control, db: u32, limit: Duration) -> Option<ServerCounters> {
+    Some(ServerCounters::from_info(&info(control, limit).await.ok()?, db))
+}
+
 async fn info(control: &Control, limit: Duration) -> Result<String, Broken> {
     let ask = || control.call(&[b"INFO", b"all"], limit);
     let answer = match ask().await {

@@ -1,5 +1,7 @@
 //! The phases of a run, one after the other: admission first, and between two phases nothing may still be on its way.
 
+mod connect;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -70,6 +72,10 @@ impl<'a> Phases<'a> {
             if self.session.stop.is_asked() {
                 break;
             }
+            if let Run::Connect(churn) = &phase.run {
+                outcome.phases.push(self.connect(number, phase, churn).await?);
+                continue;
+            }
             self.announce(number, &phase.name, Some(&phase.run));
             match self.order(&phase.run) {
                 Some(order) => {
@@ -96,7 +102,7 @@ impl<'a> Phases<'a> {
             }
             Run::Verify(load) => Some(PassOrder { work: Work::Read, version: self.version, load }),
             Run::Mix(load, mix) => Some(PassOrder { work: Work::Mix(mix), version: self.version, load }),
-            Run::Wait { .. } => None,
+            Run::Connect(_) | Run::Wait { .. } => None,
         }
     }
 
@@ -153,6 +159,7 @@ impl<'a> Phases<'a> {
             server,
             record: done.recorder,
             clients: done.clients.into_values().collect(),
+            ..PhaseOutcome::default()
         });
         if lost.is_empty() {
             return;

@@ -83,7 +83,7 @@ impl Watch {
 
     /// A phase begins.
     pub fn phase_started(&self, update: Update) {
-        if let Update::PhaseStarted { name, .. } = &update {
+        if let Update::PhaseStarted { name, .. } | Update::ConnectStarted { name, .. } = &update {
             self.sampled.phase(name);
         }
         self.tell(update);

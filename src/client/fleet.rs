@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::agenda::Work;
+use super::churn::ChurnSpec;
 use super::connection::{Connection, LostConnection};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
@@ -19,7 +20,7 @@ use super::stop::Stop;
 use super::worker::{self, Counted, Order, Worker};
 use crate::dataset::{Place, Version};
 use crate::driver::Connector;
-use crate::plan::{Clients, DriverKind, Load, Timeouts};
+use crate::plan::{Churn, Clients, DriverKind, Load, Timeouts};
 use crate::record::{Base, ClientRecord, Recorder};
 
 /// What keeps a fleet from loading.
@@ -74,6 +75,7 @@ const FRED_STACK_BYTES: usize = 256 * 1024 * 1024;
 /// N clients on a few threads, ready for phases.
 pub struct Fleet {
     threads: Vec<Thread>,
+    clients: u32,
     timeouts: Timeouts,
     /// Of all clients together.
     connections: u64,
@@ -118,6 +120,7 @@ impl Fleet {
         }
         Ok(Self {
             threads,
+            clients: clients.count,
             timeouts,
             connections: clients.connections_in_all(),
             stagger: clients.stagger,
@@ -165,6 +168,25 @@ impl Fleet {
             self.all(|reply| Order::AdmitAndPass(self.stagger, spec, reply)).await?.into_iter().unzip();
         let took = spec.start.elapsed();
         Ok((PhaseDone { took, ..merge(admissions) }, PhaseDone { took, ..merge(passes) }))
+    }
+
+    /// Opens and closes connections, or lends them, beside those of the clients: `times` of them (`churn.times`, or
+    /// `churn.warmup`).
+    ///
+    /// # Errors
+    /// A loading thread panicked.
+    pub async fn churn(&self, churn: &Churn, times: u64) -> Result<PhaseDone, FleetError> {
+        let spec = ChurnSpec {
+            times,
+            lanes: churn.concurrency,
+            sockets: churn.sockets,
+            clients: self.clients,
+            threads: self.threads.len() as u32,
+            start: Instant::now(),
+            timeouts: self.timeouts,
+            spin: self.spin,
+        };
+        Ok(merge(self.all(|reply| Order::Churn(spec, reply)).await?))
     }
 
     /// Tells the connections that the server has let go of these.

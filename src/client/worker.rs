@@ -8,6 +8,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::alarms::Alarms;
+use super::churn::{self, ChurnSpec, Lane};
 use super::connection::{Connection, LostConnection, Shared};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
@@ -26,6 +27,8 @@ pub enum Order {
     Pass(PassSpec, oneshot::Sender<Counted>),
     /// Client k opens its connections at k × stagger and goes into the pass at once.
     AdmitAndPass(Duration, PassSpec, oneshot::Sender<(Counted, Counted)>),
+    /// Open and close connections, or lend them, beside those of the clients.
+    Churn(ChurnSpec, oneshot::Sender<Counted>),
     /// The server has let go of these.
     Settle(Vec<LostConnection>),
     /// Tell every key that was written or may have been.
@@ -115,6 +118,11 @@ impl Worker {
                     .await;
                     let _ = reply.send((self.admission(), self.counted()));
                 }
+                Order::Churn(spec, reply) => {
+                    self.begin(&self.shared.tally, false);
+                    self.churn(spec).await;
+                    let _ = reply.send(self.counted());
+                }
                 Order::Written(batches) => {
                     for connection in &self.connections {
                         connection.written(&batches).await;
@@ -142,12 +150,34 @@ impl Worker {
         for connection in self.connections.drain(..) {
             tasks.spawn_local(work(connection, Rc::clone(&self.shared)));
         }
+        self.connections = self.together(tasks).await;
+    }
+
+    /// Runs this thread's lanes of a connect phase: a pool is opened as a whole before the first connection is lent.
+    async fn churn(&self, spec: ChurnSpec) {
+        let lanes = churn::lanes(spec, self.thread);
+        lanes.iter().for_each(|lane| lane.schedule(&mut self.shared.tally.borrow_mut()));
+        let mut opening = JoinSet::new();
+        for lane in lanes {
+            opening.spawn_local(lane.open(Rc::clone(&self.shared)));
+        }
+        let lanes: Vec<Lane> = self.together(opening).await;
+        let mut running = JoinSet::new();
+        for lane in lanes {
+            running.spawn_local(lane.run(Rc::clone(&self.shared)));
+        }
+        self.together(running).await;
+    }
+
+    /// Waits until all tasks are done, telling of the thread's progress meanwhile. Returns what they came to.
+    async fn together<T: 'static>(&self, mut tasks: JoinSet<T>) -> Vec<T> {
+        let mut done = Vec::with_capacity(tasks.len());
         let mut tick = interval(SNAPSHOT_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 finished = tasks.join_next() => match finished {
-                    Some(Ok(connection)) => self.connections.push(connection),
+                    Some(Ok(result)) => done.push(result),
                     // A connection that panicked takes the thread with it: the fleet reports the bug.
                     Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
                     None => break,
@@ -157,6 +187,7 @@ impl Worker {
             }
         }
         self.tell();
+        done
     }
 
     fn tell(&self) {

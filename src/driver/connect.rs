@@ -12,11 +12,11 @@ use crate::wire::stream::Stream;
 /// Opens connections to one server, all with the same driver.
 #[derive(Clone)]
 pub struct Connector {
-    kind: DriverKind,
-    dialer: Dialer,
-    endpoint: Endpoint,
-    timeouts: Timeouts,
-    dataset: Arc<Dataset>,
+    pub(super) kind: DriverKind,
+    pub(super) dialer: Dialer,
+    pub(super) endpoint: Endpoint,
+    pub(super) timeouts: Timeouts,
+    pub(super) dataset: Arc<Dataset>,
 }
 
 /// A connection's driver. The loop is generic over [`super::Driver`]; this tells once per pass which one it is.

@@ -9,6 +9,7 @@ mod fred;
 #[cfg(test)]
 pub mod scripted;
 mod socket;
+mod visit;
 
 use std::task::{Context, Poll};
 
@@ -18,6 +19,7 @@ use crate::wire::fault::{Broken, Fault};
 pub use connect::{AnyDriver, Connector};
 pub use fred::FredDriver;
 pub use socket::SocketDriver;
+pub use visit::Visitor;
 
 /// A request for one key.
 #[derive(Clone, Copy, Debug)]

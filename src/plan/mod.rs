@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::dataset::Dataset;
 
 pub use load::{Surroundings, load};
-pub use phase::{Arrivals, Load, Mix, Phase, Pipeline, Rate, Run, Until};
+pub use phase::{Arrivals, Churn, Load, Mix, Phase, Pipeline, Rate, Run, Sockets, Until};
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]

@@ -22,6 +22,8 @@ pub enum Run {
     Verify(Load),
     /// Every client reads and writes keys of its own that it chooses at random.
     Mix(Load, Mix),
+    /// Connections are opened and closed, or lent from a pool.
+    Connect(Churn),
     /// Nothing is sent for so long.
     Wait {
         /// How long.
@@ -36,6 +38,7 @@ impl Run {
             Self::Write(_) => "write",
             Self::Verify(_) => "verify",
             Self::Mix(..) => "mix",
+            Self::Connect(_) => "connect",
             Self::Wait { .. } => "wait",
         }
     }
@@ -44,7 +47,15 @@ impl Run {
     pub const fn load(&self) -> Option<&Load> {
         match self {
             Self::Write(load) | Self::Verify(load) | Self::Mix(load, _) => Some(load),
-            Self::Wait { .. } => None,
+            Self::Connect(_) | Self::Wait { .. } => None,
+        }
+    }
+
+    /// The connections of a connect phase.
+    pub const fn churn(&self) -> Option<&Churn> {
+        match self {
+            Self::Connect(churn) => Some(churn),
+            _ => None,
         }
     }
 
@@ -71,9 +82,31 @@ impl Run {
         match self {
             Self::Mix(..) => true,
             Self::Write(load) => matches!(load.until, Until::After(_)),
-            Self::Verify(_) | Self::Wait { .. } => false,
+            Self::Verify(_) | Self::Connect(_) | Self::Wait { .. } => false,
         }
     }
+}
+
+/// Connections that come and go, beside those of the clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Churn {
+    /// Connections to open, or to borrow, over all clients and threads; at least 1.
+    pub times: u64,
+    /// As many before them that are not measured.
+    pub warmup: u64,
+    /// How many at the same time, over all clients and threads; from 1 to `times`.
+    pub concurrency: u32,
+    /// Where each comes from.
+    pub sockets: Sockets,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sockets {
+    /// Each is opened, asked once, and closed.
+    Fresh,
+    /// As many as are used at the same time are opened once; each is borrowed, asked, and given back.
+    Pooled,
 }
 
 /// How a phase issues its requests.

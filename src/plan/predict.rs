@@ -1,8 +1,9 @@
 //! What a plan will need, told before anything is touched: memory on the server, bytes on the wire, sockets, ports, time.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Load, Phase, Plan, Run, Server, Transport, Until};
+use super::{Churn, Load, Phase, Plan, Run, Server, Sockets, Transport, Until};
 use crate::dataset::{Dataset, Place, ValuePattern};
 use crate::scenario::units::{counted, number_shown, size_shown};
 
@@ -66,6 +67,8 @@ pub struct Prediction {
     pub phases: Vec<Option<PhaseTraffic>>,
     /// Sockets in all, keyswarm's own included.
     pub sockets: u64,
+    /// Sockets that are opened and closed one after the other, beside those.
+    pub closed: u64,
     /// File descriptors in all.
     pub files: u64,
     /// What there is room for.
@@ -85,9 +88,34 @@ pub struct PhaseTraffic {
     pub received: u64,
 }
 
-/// Sockets that a run of `plan` opens at the same time, keyswarm's own included.
+/// Sockets that a run of `plan` has open at the same time, keyswarm's own included.
 pub fn sockets_needed(plan: &Plan) -> u64 {
-    plan.clients.connections_in_all() + OWN_CONNECTIONS
+    let churned = churns(plan).map(|churn| churn.concurrency).max().unwrap_or(0);
+    plan.clients.connections_in_all() + u64::from(churned) + OWN_CONNECTIONS
+}
+
+/// The connect phases of `plan`.
+fn churns(plan: &Plan) -> impl Iterator<Item = &Churn> {
+    plan.phases.iter().filter_map(|phase| phase.run.churn())
+}
+
+/// Connections that a run of `plan` opens and closes one after the other: each keeps its port for a while.
+fn closed(plan: &Plan) -> u64 {
+    churns(plan).filter(|churn| churn.sockets == Sockets::Fresh).map(|churn| churn.times + churn.warmup).sum()
+}
+
+/// Whether the server is on this host by its address: there, Linux gives a closed connection's port out again after a
+/// second (net.ipv4.tcp_tw_reuse = 2).
+fn is_near(plan: &Plan) -> bool {
+    match &plan.target.server {
+        Server::Spawned(_) | Server::Builtin(_) => true,
+        Server::Remote(endpoint) => match &endpoint.transport {
+            Transport::Unix { .. } => true,
+            Transport::Tcp { host, .. } => {
+                host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
+        },
+    }
 }
 
 /// File descriptors that a run of `plan` needs; the soft limit must be raised to that.
@@ -134,6 +162,7 @@ pub fn predict(plan: &Plan, room: Room) -> Prediction {
         server_bytes,
         phases: plan.phases.iter().map(|phase| means.traffic(phase, keys)).collect(),
         sockets: sockets_needed(plan),
+        closed: closed(plan),
         files: files_needed(plan),
         room,
         longest_connect: plan.clients.stagger.saturating_mul(last) + plan.timeouts.connect + plan.timeouts.setup,
@@ -144,7 +173,7 @@ pub fn predict(plan: &Plan, room: Room) -> Prediction {
 }
 
 fn warn(plan: &Plan, prediction: &mut Prediction) {
-    let Prediction { keys, server_bytes, sockets, room, warnings, .. } = prediction;
+    let Prediction { keys, server_bytes, sockets, closed, room, warnings, .. } = prediction;
     let writes = plan.phases.iter().any(|phase| phase.run.writes());
     if let Server::Spawned(spawn) = &plan.target.server {
         if let Some(maxmemory) = spawn.maxmemory
@@ -181,6 +210,15 @@ fn warn(plan: &Plan, prediction: &mut Prediction) {
         warnings.push(format!(
             "{} connections to one address are wanted, but there are {} ephemeral ports (net.ipv4.ip_local_port_range)",
             number_shown(*sockets),
+            number_shown(ports)
+        ));
+    }
+    if let Some(ports) = room.ports.filter(|ports| !is_near(plan) && *sockets <= *ports && *sockets + *closed > *ports)
+    {
+        warnings.push(format!(
+            "{} are opened and closed, and each keeps its port for a minute (TIME_WAIT), but there are {} ephemeral ports \
+             (net.ipv4.ip_local_port_range): some may find none (EADDRNOTAVAIL)",
+            counted(*closed, "connection"),
             number_shown(ports)
         ));
     }
@@ -231,7 +269,8 @@ impl Means {
             Run::Write(_) => 0.0,
             Run::Verify(_) => 1.0,
             Run::Mix(_, mix) => mix.reads,
-            Run::Wait { .. } => return Some(PhaseTraffic::default()),
+            // A connection takes next to nothing, and how much depends on the password.
+            Run::Connect(_) | Run::Wait { .. } => return Some(PhaseTraffic::default()),
         };
         let requests = match phase.run.load()? {
             Load { until: Until::Pass, .. } => keys as f64,

@@ -76,6 +76,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let (server, server_cores) = target::server(target, folder, cores, dataset.as_ref(), &mut judge);
     let (flush, cleanup) = target::before_and_after(target, &mut judge);
     let phases = phases::phases(phases, &mut judge);
+    phases::advise(&phases, clients.driver, &mut judge);
     phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
     let sample_interval = interval(sample, &mut judge);

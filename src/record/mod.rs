@@ -124,6 +124,13 @@ pub struct Connects {
     pub tls: Latency,
     /// Microseconds from there to the first answer.
     pub setup: Latency,
+    /// In a connect phase: of that, the microseconds of `HELLO`, `AUTH` and `SELECT`; empty where there are none, or where
+    /// they cannot be told.
+    pub login: Latency,
+    /// ... and of the first `PING`.
+    pub first_reply: Latency,
+    /// ... and microseconds of closing.
+    pub close: Latency,
 }
 
 /// Everything that was counted in a phase, by one thread or merged over all.
@@ -257,13 +264,16 @@ impl Timeouts {
 impl Connects {
     /// Adds another count.
     pub fn add(&mut self, other: &Self) {
-        let Self { tried, admitted, refused, tcp, tls, setup } = other;
+        let Self { tried, admitted, refused, tcp, tls, setup, login, first_reply, close } = other;
         self.tried += tried;
         self.admitted += admitted;
         self.refused += refused;
         self.tcp.add(tcp);
         self.tls.add(tls);
         self.setup.add(setup);
+        self.login.add(login);
+        self.first_reply.add(first_reply);
+        self.close.add(close);
     }
 }
 

@@ -6,11 +6,11 @@ use super::result::{self, SCHEMA};
 use super::wording;
 use crate::dataset::{Dataset, Owner, Place};
 use crate::driver::note;
-use crate::plan::{Pipeline, Plan};
+use crate::plan::{Churn, Pipeline, Plan, Sockets};
 use crate::record::{ClientRecord, Connects, ErrorCount, Keys, Latency, Recorder, Requests, Timeouts, WrongReading};
 use crate::verdict::{
-    Ceiling, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome,
-    ServerCounters,
+    Ceiling, ConnectionCounts, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled,
+    Reconciliation, RunOutcome, ServerCounters,
 };
 
 /// The result of `plan`, judged.
@@ -94,6 +94,7 @@ fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
         pipeline: phase.load.map(|load| pipeline(load.pipeline)),
         offered_per_second: phase.load.and_then(|load| load.rate).map(|rate| rate.per_second),
         arrivals: phase.load.and_then(|load| load.rate).map(|rate| rate.arrivals.name().to_owned()),
+        churn: phase.churn.map(churn),
         requests: self::requests(requests),
         keys: self::keys(keys, wrong.iter().map(|wrong| example(dataset, wrong)).collect()),
         timeouts: self::timeouts(timeouts),
@@ -105,6 +106,7 @@ fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
         latency_us: result::Latencies { service, response },
         send_lag_us: (send_lag.count() > 0).then(|| latency(send_lag)),
         connect: connect(connects),
+        server: evidence(phase.evidence),
         clients: phase.clients.iter().zip(0..).map(|(record, id)| client(id, record)).collect(),
     }
 }
@@ -200,14 +202,27 @@ fn error(row: &ErrorCount) -> result::Error {
 }
 
 fn connect(connects: &Connects) -> result::Connect {
-    let Connects { tried: _, admitted, refused, tcp, tls, setup } = connects;
+    let Connects { tried: _, admitted, refused, tcp, tls, setup, login, first_reply, close } = connects;
     result::Connect {
         admitted: *admitted,
         refused: *refused,
         tcp_us: latency(tcp),
         tls_us: latency(tls),
         setup_us: latency(setup),
+        auth_us: latency(login),
+        first_reply_us: latency(first_reply),
+        close_us: latency(close),
     }
+}
+
+fn churn(churn: Churn) -> result::Churn {
+    let Churn { times, warmup, concurrency, sockets } = churn;
+    result::Churn { times, warmup, concurrency, pool: sockets == Sockets::Pooled }
+}
+
+fn evidence(evidence: ConnectionCounts) -> result::Evidence {
+    let ConnectionCounts { connections_received, auth_calls, hello_calls } = evidence;
+    result::Evidence { connections_received, auth_calls, hello_calls }
 }
 
 fn latency(latency: &Latency) -> result::Latency {

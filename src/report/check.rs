@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use crate::dataset::{KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{
-    Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Spawn, Until,
+    Churn, Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Sockets,
+    Spawn, Until,
 };
 use crate::scenario::units::{
     counted, duration_shown, lines, number_shown, percent_text, rate_shown, size_shown, size_text,
@@ -185,6 +186,7 @@ fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Resu
 fn load(phase: &Phase, traffic: &Option<PhaseTraffic>) -> Result<[String; 4], String> {
     let (command, load) = match phase.run {
         Run::Wait { duration } => return Err(format!("nothing is sent for {}", duration_shown(duration))),
+        Run::Connect(churn) => return Err(self::churn(&churn)),
         Run::Write(load) => ("SET".to_owned(), load),
         Run::Verify(load) => ("GET".to_owned(), load),
         Run::Mix(load, Mix { reads, pick }) => {
@@ -193,6 +195,20 @@ fn load(phase: &Phase, traffic: &Option<PhaseTraffic>) -> Result<[String; 4], St
     };
     let size = |bytes: fn(&PhaseTraffic) -> u64| traffic.as_ref().map_or(String::new(), |all| size_shown(bytes(all)));
     Ok([command, issued(&load), size(|all| all.sent), size(|all| all.received)])
+}
+
+/// Which connections come and go.
+fn churn(churn: &Churn) -> String {
+    let (times, at_once) = (number_shown(churn.times), number_shown(churn.concurrency.into()));
+    let warmup = match churn.warmup {
+        0 => String::new(),
+        warmup => format!(" ({} to warm up)", number_shown(warmup)),
+    };
+    match (churn.sockets, churn.concurrency) {
+        (Sockets::Fresh, 1) => format!("{times} × open, PING, close, one at a time{warmup}"),
+        (Sockets::Fresh, _) => format!("{times} × open, PING, close, {at_once} at a time{warmup}"),
+        (Sockets::Pooled, _) => format!("{times} × PING on a pool of {at_once}{warmup}"),
+    }
 }
 
 /// How requests are issued.
@@ -244,6 +260,9 @@ fn sockets(plan: &Plan, prediction: &Prediction) -> String {
     let mut text = format!("{sockets}, one of keyswarm's own; {files} of {room} fds");
     if let Some(ports) = prediction.room.ports.filter(|_| over_tcp(plan)) {
         text.push_str(&format!(", {sockets} of {} ports", number_shown(ports)));
+    }
+    if prediction.closed > 0 {
+        text.push_str(&format!(", and {} more that open and close", number_shown(prediction.closed)));
     }
     text
 }

@@ -5,6 +5,7 @@
 //! was not measured is `null`, never a default.
 
 mod bottleneck;
+mod connect;
 mod generator;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use bottleneck::Bottleneck;
+pub use connect::{Churn, Connect, Evidence};
 pub use generator::{Ceiling, Generator};
 
 /// Name and version of the format.
@@ -102,7 +104,9 @@ pub struct Phase {
     pub offered_per_second: Option<f64>,
     /// How the moments of the rate were spread: "poisson" or "uniform"; null without a rate.
     pub arrivals: Option<String>,
-    /// Requests: `scheduled` is the sum of the rest.
+    /// Which connections came and went; null but for a connect phase of the scenario.
+    pub churn: Option<Churn>,
+    /// Requests: `scheduled` is the sum of the rest. Those of a connect phase are its connections.
     pub requests: Requests,
     /// Keys: `scheduled` and `checked` are the sums of what follows them.
     pub keys: Keys,
@@ -124,6 +128,8 @@ pub struct Phase {
     pub send_lag_us: Option<Latency>,
     /// Connections opened.
     pub connect: Connect,
+    /// What the server itself counted meanwhile, whoever it was from.
+    pub server: Evidence,
     /// What each client did.
     pub clients: Vec<Client>,
 }
@@ -276,21 +282,6 @@ pub struct Latency {
     pub at_least: Vec<String>,
     /// Samples longer than the ten minutes that are told apart; they count as ten minutes.
     pub out_of_range: u64,
-}
-
-/// Connections that were opened in a phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Connect {
-    /// The server has answered on so many.
-    pub admitted: u64,
-    /// Refused, failed or timed out.
-    pub refused: u64,
-    /// TCP (or unix) connect.
-    pub tcp_us: Latency,
-    /// TLS handshake.
-    pub tls_us: Latency,
-    /// From there to the first answer.
-    pub setup_us: Latency,
 }
 
 /// What one client did in a phase.

@@ -2,6 +2,7 @@
 //!
 //! It is made from the result as it is stored, so that a stored result reads the same later.
 
+mod churn;
 mod headline;
 mod machines;
 mod page;
@@ -101,12 +102,15 @@ fn run(run: &Run, document: &Document, page: &mut Page) {
     readings::keys(run, page);
     requests(run, document.server.keys_after.filter(|_| document.runs.len() == 1), page);
     connect(run, document, page);
+    churn::connections(run, page);
     errors(run, page);
     readings::wrong(run, page);
 }
 
 fn requests(run: &Run, keys_after: Option<u64>, page: &mut Page) {
-    let sum = |pick: fn(&Phase) -> u64| run.phases.iter().map(pick).sum::<u64>();
+    // Connections have lines of their own, and the server counts them otherwise.
+    let loads = || run.phases.iter().filter(|phase| phase.churn.is_none());
+    let sum = |pick: fn(&Phase) -> u64| loads().map(pick).sum::<u64>();
     let scheduled = sum(|phase| phase.requests.scheduled);
     if scheduled == 0 {
         return;
@@ -141,7 +145,8 @@ fn connect(run: &Run, document: &Document, page: &mut Page) {
     for (what, latency) in [("tcp", tcp_us), ("tls", tls_us), ("setup", setup_us)] {
         items.extend(p99(latency).map(|p99| format!("{what} p99 {p99}")));
     }
-    let timeouts = run.phases.iter().map(|phase| (phase.timeouts.connect, phase.timeouts.setup));
+    let others = || run.phases.iter().filter(|phase| phase.churn.is_none());
+    let timeouts = others().map(|phase| (phase.timeouts.connect, phase.timeouts.setup));
     let (connects, setups) = timeouts.fold((0, 0), |sum, timeouts| (sum.0 + timeouts.0, sum.1 + timeouts.1));
     for (timeouts, one, many) in
         [(connects, "connect timeout", "connect timeouts"), (setups, "setup timeout", "setup timeouts")]
@@ -150,7 +155,7 @@ fn connect(run: &Run, document: &Document, page: &mut Page) {
             items.push(plural(timeouts, one, many));
         }
     }
-    let later: u64 = run.phases.iter().skip(1).map(|phase| phase.connect.admitted).sum();
+    let later: u64 = others().skip(1).map(|phase| phase.connect.admitted).sum();
     if later > 0 {
         items.push(format!("{} opened again", count(later)));
     }

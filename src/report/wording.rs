@@ -74,6 +74,9 @@ fn cause(cause: &Cause) -> String {
         }
         Cause::NeverRan { phase } => format!("{phase} never ran"),
         Cause::NeverSent { phase, keys } => format!("{} never sent in {phase}", plural(*keys, "key", "keys")),
+        Cause::NeverOpened { phase, connections } => {
+            format!("{} never tried in {phase}", plural(*connections, "connection", "connections"))
+        }
         Cause::Unread { phase, keys } => format!("{} not read in {phase}", plural(*keys, "key", "keys")),
         Cause::NotConserved { phase } => {
             format!("keyswarm's own counts of {phase} do not add up: this is a bug in keyswarm, please report it")
@@ -159,6 +162,11 @@ pub fn warning(warning: &Warning) -> String {
                 rate_shown(*achieved)
             )
         }
+        Warning::NoPort { phase, connections } => format!(
+            "{} in {phase} found no free port (EADDRNOTAVAIL): one that was closed keeps its port for a minute (TIME_WAIT). \
+             Lower `times`, widen net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse = 1, or use a unix socket.",
+            plural(*connections, "connection", "connections")
+        ),
         Warning::BeyondRange { phase, requests } => {
             format!(
                 "{} in {phase} took longer than 10 minutes and count as 10 minutes.",

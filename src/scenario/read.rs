@@ -199,6 +199,10 @@ fn phase(node: &Node, faults: &mut Faults) -> Phase {
         duration: section.duration("duration"),
         reads: section.part("reads"),
         pick: section.text("pick"),
+        times: section.integer("times"),
+        warmup: section.integer("warmup"),
+        concurrency: section.integer("concurrency"),
+        pool: section.boolean("pool"),
     };
     section.finish(&[]);
     phase

@@ -34,7 +34,7 @@ fn enumerated<'a>(mark: char, names: impl IntoIterator<Item = &'a str>) -> Strin
 const LATER: [(&str, &[&str]); 4] = [
     ("", &["case", "ladder", "search"]),
     ("dataset", &["fields", "expire", "expire_as"]),
-    ("phase", &["batch", "replies", "close", "keys", "times", "concurrency", "pool"]),
+    ("phase", &["batch", "replies", "close", "keys"]),
     ("sample", &["node_exporter"]),
 ];
 

@@ -303,6 +303,14 @@ pub struct Phase {
     pub reads: Key<f64>,
     /// `pick`
     pub pick: Key<Text>,
+    /// `times`
+    pub times: Key<i128>,
+    /// `warmup`
+    pub warmup: Key<i128>,
+    /// `concurrency`
+    pub concurrency: Key<i128>,
+    /// `pool`
+    pub pool: Key<bool>,
 }
 
 /// `phase.pipeline`
@@ -354,9 +362,10 @@ pub struct Sample {
 }
 
 /// The names of phases, given the `name` and `run` of each: a phase without a name is called after what it runs, with a
-/// number from the second on if that is taken.
+/// number from the second on if that is taken. The admission of the clients, before all of them, is called `connect`.
 pub fn phase_names(phases: &[(Option<&str>, Option<&str>)]) -> Vec<String> {
-    let mut taken: Vec<String> = phases.iter().filter_map(|(name, _)| name.map(str::to_owned)).collect();
+    let written = phases.iter().filter_map(|(name, _)| name.map(str::to_owned));
+    let mut taken: Vec<String> = written.chain(std::iter::once("connect".to_owned())).collect();
     let mut names = Vec::with_capacity(phases.len());
     for (name, run) in phases {
         names.push(match name {

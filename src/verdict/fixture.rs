@@ -1,6 +1,5 @@
 //! Finished runs for tests, here and in `report`: a plan with two phases, and outcomes that add up.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -111,9 +110,9 @@ fn load(run: &'static str, keys: Keys) -> PhaseOutcome {
         run,
         load: Some(Load::pass(Pipeline::Window(64))),
         seconds: 0.5,
-        server: Fate::There,
         record,
         clients: vec![client; CLIENTS as usize],
+        ..PhaseOutcome::default()
     }
 }
 
@@ -133,7 +132,7 @@ pub fn counters(set: u64, get: u64, dbsize: u64) -> ServerCounters {
     ServerCounters {
         run_id: Some("one".to_owned()),
         dbsize: Some(dbsize),
-        commands: Some(CommandCounts { set: stat(set), get: stat(get), others: BTreeMap::new() }),
+        commands: Some(CommandCounts { set: stat(set), get: stat(get), ..CommandCounts::default() }),
         connections_received: 1 + if set > 0 { u64::from(CLIENTS) } else { 0 },
         keyspace_hits: get,
         commands_processed: set + get + 10,

@@ -7,6 +7,7 @@ use super::bound::{self, Known, PhaseBound};
 use super::limits::{self, Cause};
 use super::{Ceiling, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
 use crate::plan::Plan;
+use crate::wire::fault::Kind;
 
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +259,10 @@ fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {
     let (keys, requests) = (phase.record.keys.undecided, phase.judged_latency().out_of_range());
     let undecided = (keys > 0).then(|| Warning::Undecided { phase: name(), keys });
     let beyond = (requests > 0).then(|| Warning::BeyondRange { phase: name(), requests });
-    undecided.into_iter().chain(beyond).chain(fell_short(phase))
+    let rows = phase.record.errors.rows();
+    let connections = rows.iter().filter(|row| row.fault.kind == Kind::NoPort).map(|row| row.count).sum();
+    let no_port = (connections > 0).then(|| Warning::NoPort { phase: name(), connections });
+    undecided.into_iter().chain(beyond).chain(fell_short(phase)).chain(no_port)
 }
 
 /// Whether a phase with a rate stayed behind it by more than chance explains.

@@ -85,6 +85,13 @@ pub enum Cause {
         /// How many.
         keys: u64,
     },
+    /// Connections of a connect phase were never opened.
+    NeverOpened {
+        /// The phase.
+        phase: String,
+        /// How many.
+        connections: u64,
+    },
     /// Keys were not read.
     Unread {
         /// The phase.
@@ -246,6 +253,9 @@ fn judge_phase(limits: &Limits, phase: &PhaseOutcome, interrupted: bool, causes:
         let unsent = keys.not_sent.max(if phase.run == "write" { phase.record.requests.unsent } else { 0 });
         if unsent > 0 {
             causes.push(Cause::NeverSent { phase: name(), keys: unsent });
+        }
+        if phase.churn.is_some() && phase.record.requests.unsent > 0 {
+            causes.push(Cause::NeverOpened { phase: name(), connections: phase.record.requests.unsent });
         }
         let unread = keys.unread.max(if phase.run == "verify" { phase.record.requests.unsent } else { 0 });
         if unread > 0 {

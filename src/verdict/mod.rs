@@ -21,7 +21,7 @@ pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
 pub use limits::{Cause, Tally};
-pub use outcome::{Fate, Outcome, PhaseOutcome, RunOutcome, Slow, SlowThing, Unread};
+pub use outcome::{ConnectionCounts, Fate, Outcome, PhaseOutcome, RunOutcome, Slow, SlowThing, Unread};
 pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
 pub use warning::Warning;
 pub use watched::{Generator, ServerSide};

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::counters::CommandCounts;
 use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
-use crate::plan::{Load, Until};
+use crate::plan::{Churn, Load, Until};
 use crate::record::{ClientRecord, Recorder};
 use crate::sample::section::Section;
 
@@ -99,15 +100,50 @@ pub enum Fate {
     Restarted,
 }
 
+/// What the server counted between the begin and the end of a phase, whoever it was from; `None` where it was not asked, or
+/// does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Connections that it took in, keyswarm's control connection left out.
+    pub connections_received: Option<u64>,
+    /// Calls of `AUTH`.
+    pub auth_calls: Option<u64>,
+    /// Calls of `HELLO`, which in RESP3 brings the password along.
+    pub hello_calls: Option<u64>,
+}
+
+impl ConnectionCounts {
+    /// Out of the server's counters before and after, while keyswarm opened `own` control connections.
+    pub fn between(before: &ServerCounters, after: &ServerCounters, own: u64) -> Self {
+        if before.run_id != after.run_id {
+            return Self::default();
+        }
+        let calls = |pick: fn(&CommandCounts) -> u64| {
+            pick(after.commands.as_ref()?).checked_sub(pick(before.commands.as_ref()?))
+        };
+        let received = after.connections_received.checked_sub(before.connections_received);
+        Self {
+            connections_received: received.map(|received| received.saturating_sub(own)),
+            auth_calls: calls(|commands| commands.auth),
+            hello_calls: calls(|commands| commands.hello),
+        }
+    }
+}
+
 /// One phase of a run.
 #[derive(Clone, Debug, Default)]
 pub struct PhaseOutcome {
     /// Its name, unique within the run.
     pub name: String,
-    /// "connect", "write", "verify", "mix" or "wait".
+    /// "connect", "write", "verify", "mix" or "wait". The admission of the clients is called "connect", too, but has no
+    /// `churn`.
     pub run: &'static str,
     /// How requests were issued, for phases that load.
     pub load: Option<Load>,
+    /// Which connections came and went, for a connect phase of the plan.
+    pub churn: Option<Churn>,
+    /// What the server itself counted in it, for a connect phase of the plan.
+    pub evidence: ConnectionCounts,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// What became of the server meanwhile.
@@ -164,7 +200,7 @@ impl RunOutcome {
 impl PhaseOutcome {
     /// Whether it loads the server, and so has latencies to judge.
     pub fn loads(&self) -> bool {
-        matches!(self.run, "write" | "verify" | "mix")
+        matches!(self.run, "write" | "verify" | "mix") || self.churn.is_some()
     }
 
     /// Whether it makes one pass over the keys, each of which must have its turn.

@@ -66,6 +66,13 @@ pub enum Warning {
         /// Requests per second that were answered in time, and not with an error.
         achieved: f64,
     },
+    /// Connections found no free port on this side.
+    NoPort {
+        /// The phase.
+        phase: String,
+        /// How many.
+        connections: u64,
+    },
     /// Requests took longer than the histograms can tell.
     BeyondRange {
         /// The phase.

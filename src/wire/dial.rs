@@ -22,12 +22,16 @@ use crate::plan::{Endpoint, Timeouts, Transport};
 #[derive(Clone)]
 pub struct Dialer(Arc<Route>);
 
-struct Route {
+/// The way, and what is said at its end.
+pub(super) struct Route {
     transport: Transport,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     setup: Setup,
-    timeouts: Timeouts,
-    address: String,
+    /// What a visit says, in two steps; see `visit`.
+    pub(super) login: Setup,
+    pub(super) ping: Setup,
+    pub(super) timeouts: Timeouts,
+    pub(super) address: String,
 }
 
 /// An open connection on which the server has answered. Nothing is in flight on it, and nothing is left to read.
@@ -65,6 +69,8 @@ impl Dialer {
             transport: endpoint.transport.clone(),
             tls,
             setup: Setup::of(endpoint),
+            login: Setup::login(endpoint),
+            ping: Setup::ping(),
             timeouts: *timeouts,
             address: address(&endpoint.transport),
         })))
@@ -73,6 +79,11 @@ impl Dialer {
     /// `host:port` or the socket's path, for people.
     pub fn address(&self) -> &str {
         &self.0.address
+    }
+
+    /// The way, for others in this room.
+    pub(super) fn route(&self) -> &Route {
+        &self.0
     }
 
     /// How long anything may take.
@@ -93,31 +104,7 @@ impl Dialer {
     /// The stage that failed, and how. A limit that passed is [`Kind::TimedOut`] in the stage under way.
     pub async fn dial(&self) -> Result<Dialed, Broken> {
         let route = &*self.0;
-        let began = Instant::now();
-        let deadline = began + route.timeouts.connect;
-        let mut times = ConnectTimes::default();
-
-        let mut stream = match &route.transport {
-            Transport::Unix { path } => {
-                let unix = route.connect_unix(path, deadline).await?;
-                times.tcp = Some(began.elapsed());
-                Stream::Unix(unix)
-            }
-            Transport::Tcp { host, port } => {
-                let tcp = route.connect_tcp(host, *port, deadline).await?;
-                times.tcp = Some(began.elapsed());
-                match &route.tls {
-                    None => Stream::Tcp(tcp),
-                    Some((config, name)) => {
-                        let began = Instant::now();
-                        let tls = route.shake_hands(config, name, tcp, deadline).await?;
-                        times.tls = Some(began.elapsed());
-                        tls
-                    }
-                }
-            }
-        };
-
+        let (mut stream, mut times) = route.reach().await?;
         let began = Instant::now();
         let admitted = route.setup.run(&mut stream, &route.address, route.timeouts.setup).await?;
         times.setup = began.elapsed();
@@ -126,6 +113,34 @@ impl Dialer {
 }
 
 impl Route {
+    /// Opens a stream: the stages up to the set-up, which is not begun.
+    pub(super) async fn reach(&self) -> Result<(Stream, ConnectTimes), Broken> {
+        let began = Instant::now();
+        let deadline = began + self.timeouts.connect;
+        let mut times = ConnectTimes::default();
+        let stream = match &self.transport {
+            Transport::Unix { path } => {
+                let unix = self.connect_unix(path, deadline).await?;
+                times.tcp = Some(began.elapsed());
+                Stream::Unix(unix)
+            }
+            Transport::Tcp { host, port } => {
+                let tcp = self.connect_tcp(host, *port, deadline).await?;
+                times.tcp = Some(began.elapsed());
+                match &self.tls {
+                    None => Stream::Tcp(tcp),
+                    Some((config, name)) => {
+                        let began = Instant::now();
+                        let tls = self.shake_hands(config, name, tcp, deadline).await?;
+                        times.tls = Some(began.elapsed());
+                        tls
+                    }
+                }
+            }
+        };
+        Ok((stream, times))
+    }
+
     async fn connect_unix(&self, path: &Path, deadline: Instant) -> Result<UnixStream, Broken> {
         let connecting = timeout_at(deadline, UnixStream::connect(path)).await;
         self.within(connecting, Stage::Connect, &format!("connect to {}", self.address))

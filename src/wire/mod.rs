@@ -1,4 +1,4 @@
-//! The wire: RESP without I/O, faults as small kinds, dialling in timed stages, and one small control connection.
+//! The wire: RESP without I/O, faults as small kinds, dialling in timed stages, short visits, and one small control connection.
 
 pub mod control;
 pub mod dial;
@@ -9,6 +9,7 @@ pub mod resp;
 mod setup;
 pub mod stream;
 pub mod tls;
+pub mod visit;
 
 #[cfg(test)]
 pub mod testserver;

@@ -54,6 +54,8 @@ pub(super) struct Admitted {
     pub client_id: Option<u64>,
     /// Worth telling a person once.
     pub notes: Vec<&'static str>,
+    /// Bytes of all answers.
+    pub received: u64,
 }
 
 /// The bytes hold the password, so they are not shown.
@@ -64,8 +66,24 @@ impl fmt::Debug for Setup {
 }
 
 impl Setup {
-    /// What `endpoint` asks for.
+    /// What `endpoint` asks for, a name for the connection, and a first question.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
+        let mut setup = Self::login(endpoint);
+        setup.say(Step::Name, &[b"CLIENT", b"SETNAME", client_name().as_bytes()]);
+        setup.say(Step::Id, &[b"CLIENT", b"ID"]);
+        setup.say(Step::Ping, &[b"PING"]);
+        setup
+    }
+
+    /// A first question, and no more.
+    pub(super) fn ping() -> Self {
+        let mut setup = Self { steps: Vec::new(), bytes: Vec::new(), hello_authenticates: false, password: None };
+        setup.say(Step::Ping, &[b"PING"]);
+        setup
+    }
+
+    /// Who we are, in which protocol, and which database: nothing at all for a default user without a password.
+    pub(super) fn login(endpoint: &Endpoint) -> Self {
         let mut setup = Self {
             steps: Vec::new(),
             bytes: Vec::new(),
@@ -93,10 +111,17 @@ impl Setup {
         if endpoint.db != 0 {
             setup.say(Step::Select, &[b"SELECT", endpoint.db.to_string().as_bytes()]);
         }
-        setup.say(Step::Name, &[b"CLIENT", b"SETNAME", client_name().as_bytes()]);
-        setup.say(Step::Id, &[b"CLIENT", b"ID"]);
-        setup.say(Step::Ping, &[b"PING"]);
         setup
+    }
+
+    /// Whether there is nothing to say.
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Bytes that it says.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     fn say(&mut self, step: Step, args: &[&[u8]]) {
@@ -112,7 +137,24 @@ impl Setup {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let deadline = Instant::now() + limit;
+        self.run_since(Instant::now(), stream, address, limit).await
+    }
+
+    /// The same as a part of something that began at `began`, all of which `limit` is for.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) async fn run_since<S>(
+        &self,
+        began: Instant,
+        stream: &mut S,
+        address: &str,
+        limit: Duration,
+    ) -> Result<Admitted, Broken>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let deadline = began + limit;
         let doing = |step: Option<&Step>| format!("{} on {address}", step.map_or("set-up", |step| step.name()));
         let too_late = |step: Option<&Step>| {
             let stage = if step.is_some_and(|&step| self.authenticates(step)) { Stage::Auth } else { Stage::Setup };
@@ -137,6 +179,7 @@ impl Setup {
             if let Some((value, used)) = parsed {
                 self.judge(*step, value, &mut admitted, &doing(Some(step)))?;
                 inbox.drain(..used);
+                admitted.received += used as u64;
                 steps.next();
                 continue;
             }

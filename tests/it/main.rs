@@ -16,6 +16,7 @@ mod server;
 mod bad_input;
 mod bottleneck;
 mod builtin;
+mod churn;
 mod connecting;
 mod guards;
 mod hostile_replies;

@@ -97,6 +97,13 @@ impl Scenario {
         self.phase(run, keys)
     }
 
+    /// A phase in which connections come and go: `connect1`, `connect2`, since the admission is called `connect`.
+    pub fn connect(mut self, rest: &str) -> Self {
+        let number = 1 + self.phases.iter().filter(|phase| phase.contains("run = \"connect\"")).count();
+        self.phases.push(format!("[[phase]]\nname = \"connect{number}\"\nrun = \"connect\"\n{rest}\n"));
+        self
+    }
+
     /// A phase in which nothing is sent.
     pub fn wait(self, duration: &str) -> Self {
         self.phase("wait", &format!("duration = {duration:?}"))

@@ -34,8 +34,11 @@ fn each_is_valid_and_named_as_its_file() {
 
 #[test]
 fn each_runs_in_miniature() {
-    for (_, text) in scenarios() {
-        let small = ["--set", "dataset.keys=200"];
+    for (name, text) in scenarios() {
+        let mut small = vec!["--set", "dataset.keys=200"];
+        if name == "connections-and-large-values" {
+            small.extend(["--set", "phase.no-pool.times=200", "--set", "phase.pool.times=200"]);
+        }
         Keyswarm::run_file(&text).args(&small).finish().expect(0);
         let server = RedisServer::start(&[]);
         let outcome = Keyswarm::run_file(&text).args(&small).args(&["--target", &server.url()]).finish().expect(0);

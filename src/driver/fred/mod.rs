@@ -11,20 +11,22 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use ::fred::clients::Client;
 use ::fred::error::{Error, ErrorKind};
-use ::fred::interfaces::{ClientInterface, FredResult, KeysInterface};
+use ::fred::interfaces::{ClientInterface, ClientLike, FredResult, KeysInterface};
 use ::fred::types::Value;
 use bytes::Bytes;
 use tokio::task::unconstrained;
+use tokio::time::timeout;
 use tokio_rustls::rustls;
 
 use self::connect::{Connection, Task};
 use super::{Completion, Driver, Op, Outcome, Request, Traffic, note};
 use crate::dataset::{Dataset, Reading};
 use crate::plan::{Endpoint, Timeouts};
-use crate::wire::fault::{Broken, ConnectTimes};
+use crate::wire::fault::{Broken, ConnectTimes, Stage};
 
 /// Requests that may be with fred at once, timed-out ones included. That bounds its memory: the future of a request is
 /// about 7 kB, key and value come on top.
@@ -92,6 +94,39 @@ impl FredDriver {
             lost: None,
         };
         Ok((driver, times))
+    }
+
+    /// Asks `PING` and waits for its reply, at most `limit`; fred drops one that comes later. Nothing else may be in
+    /// flight.
+    ///
+    /// # Errors
+    /// [`crate::wire::fault::Kind::TimedOut`], an error reply (stage [`Stage::Reply`]), or the connection is lost.
+    pub async fn ping(&mut self, limit: Duration) -> Result<(), Broken> {
+        self.traffic.sent += command_len(&[b"PING".len()]);
+        let call = timeout(limit, self.client.ping::<Value>(None));
+        let answer = tokio::select! {
+            biased;
+            answer = call => answer,
+            end = &mut self.task.0 => return Err(errors::lost(&connect::reason(end))),
+        };
+        match answer {
+            Err(_) => Err(Broken::timed_out(Stage::Read, "PING", limit)),
+            Ok(Ok(_)) => {
+                self.traffic.received += line_len(b"PONG".len());
+                Ok(())
+            }
+            Ok(Err(error)) => Err(match errors::refusal(&error) {
+                Some(fault) => Broken { fault, text: error.details().to_owned() },
+                None => errors::lost(&error),
+            }),
+        }
+    }
+
+    /// Closes the connection at once, without `QUIT`, and waits until that is done.
+    pub async fn close(mut self) {
+        self.task.0.abort();
+        // How it ended is of no interest: it was told to.
+        let _ = (&mut self.task.0).await;
     }
 
     /// The future of a request, not polled yet.

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod connect;
 mod data;
 mod flags;
 mod phases;
@@ -191,7 +192,8 @@ fn what_is_missing_altogether_stands_below_the_heading() {
       ·       │ {}` in [target], or use --target
     2 │ [[phase]]
       · ────┬────
-      ·     ╰── a phase needs `run = "write"`, "verify", "mix" or "wait"
+      ·     ╰─┤ a phase needs `run = "write"`, "verify", "mix", "connect" or
+      ·       │ "wait"
     3 │ name = "w"
     4 │ [[phase]]
     5 │ run = "wait"

@@ -25,7 +25,7 @@ pub fn suits(scenario: &scenario::Scenario, phases: &[Phase], dataset: &Dataset,
                 let what = "the built-in responder stores nothing: there is nothing to read before a write phase";
                 judge.fault(written.run.span().unwrap_or(written.span), what);
             }
-            Run::Verify(_) | Run::Wait { .. } => {}
+            Run::Verify(_) | Run::Connect(_) | Run::Wait { .. } => {}
         }
     }
     if !keys_come_back(dataset) {

@@ -1,7 +1,10 @@
 //! `[[phase]]` and `[limits]`: what is done, and what must hold.
 
+mod connect;
+
 use std::time::Duration;
 
+pub use self::connect::advise;
 use super::super::{Arrivals, LimitSet, Limits, Load, Mix, Phase, Pipeline, Rate, Run, Timeouts, Until};
 use super::judge::Judge;
 use super::name_fault;
@@ -21,6 +24,7 @@ enum Kind {
     Write,
     Verify,
     Mix,
+    Connect,
     Wait,
 }
 
@@ -52,13 +56,22 @@ pub fn phases(phases: &Key<Vec<scenario::Phase>>, judge: &mut Judge<'_>) -> Vec<
 }
 
 fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
-    let scenario::Phase { span, name: _, run, pipeline, rate, arrivals, duration, reads, pick } = phase;
+    let scenario::Phase { span, run, pipeline, rate, arrivals, duration, reads, pick, .. } = phase;
     if run.is_absent() {
-        judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\", \"mix\" or \"wait\"");
+        judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\", \"mix\", \"connect\" or \"wait\"");
     }
-    let kinds = [("write", Kind::Write), ("verify", Kind::Verify), ("mix", Kind::Mix), ("wait", Kind::Wait)];
-    let kind = judge.word(run, "kind of phase", Kind::Write, &kinds, &["connect"]);
+    let kinds = [
+        ("write", Kind::Write),
+        ("verify", Kind::Verify),
+        ("mix", Kind::Mix),
+        ("connect", Kind::Connect),
+        ("wait", Kind::Wait),
+    ];
+    let kind = judge.word(run, "kind of phase", Kind::Write, &kinds, &[]);
     let known = run.value().is_some_and(|text| kinds.iter().any(|(word, _)| *word == text.value));
+    if known && kind != Kind::Connect {
+        connect::refuse_keys(phase, judge);
+    }
     if known && kind != Kind::Mix {
         for (name, span) in [("reads", reads.span()), ("pick", pick.span())] {
             if let Some(span) = span {
@@ -74,6 +87,7 @@ fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
         Kind::Write => Run::Write(load(phase, judge)),
         Kind::Verify => Run::Verify(load(phase, judge)),
         Kind::Mix => Run::Mix(load(phase, judge), mix(phase, judge)),
+        Kind::Connect => Run::Connect(connect::churn(phase, judge)),
         Kind::Wait => {
             let load = [("pipeline", pipeline.span()), ("rate", rate.span()), ("arrivals", arrivals.span())];
             for (name, span) in load {
@@ -154,7 +168,8 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
         judge.advise("no phase reads keys back, so the limits `lost` and `mismatched` cannot be broken");
     }
     let latencies = [run.p50, run.p90, run.p99, run.p999, run.max];
-    if latencies.into_iter().flatten().any(|limit| limit > timeouts.command) {
+    let opens = phases.iter().any(|phase| matches!(phase.run, Run::Connect(_)));
+    if !opens && latencies.into_iter().flatten().any(|limit| limit > timeouts.command) {
         let command = duration_text(timeouts.command);
         judge.advise(format!(
             "a latency limit above timeouts.command ({command}) is broken by no request: it times out first"
@@ -175,9 +190,9 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
             Some(Phase { run: Run::Wait { .. }, .. }) => {
                 judge.fault(name.span, "a wait phase sends nothing, so its limits have no effect");
             }
-            Some(Phase { run: Run::Write(_), .. }) => {
+            Some(Phase { run: run @ (Run::Write(_) | Run::Connect(_)), .. }) => {
                 for span in [table.lost.span(), table.mismatched.span()].into_iter().flatten() {
-                    judge.fault(span, "a write phase reads nothing back, so this has no effect");
+                    judge.fault(span, format!("a {} phase reads nothing back, so this has no effect", run.name()));
                 }
             }
             Some(Phase { run: Run::Verify(_) | Run::Mix(..), .. }) => {}

@@ -6,8 +6,8 @@ use std::time::Duration;
 use toml_edit::Value;
 
 use super::super::{
-    Between, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Secret,
-    Server, Spawn, TargetPlan, Timeouts, Tls, Until,
+    Between, Churn, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run,
+    Secret, Server, Sockets, Spawn, TargetPlan, Timeouts, Tls, Until,
 };
 use super::target::{BUILTIN, Kept};
 use super::url;
@@ -244,8 +244,17 @@ fn phase(out: &mut String, phase: &Phase) {
             key(out, "pick", text(pick.name()));
             self::load(out, load);
         }
+        Run::Connect(churn) => self::churn(out, churn),
         Run::Wait { duration } => key(out, "duration", self::duration(*duration)),
     }
+}
+
+fn churn(out: &mut String, churn: &Churn) {
+    let Churn { times, warmup, concurrency, sockets } = churn;
+    key(out, "times", times);
+    key(out, "warmup", warmup);
+    key(out, "concurrency", concurrency);
+    key(out, "pool", *sockets == Sockets::Pooled);
 }
 
 fn load(out: &mut String, load: &Load) {

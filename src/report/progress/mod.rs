@@ -50,6 +50,17 @@ pub enum Update {
         /// How long the phase lasts, if time ends it.
         lasts: Option<Duration>,
     },
+    /// A phase begins that opens connections, or borrows them, and settles no keys.
+    ConnectStarted {
+        /// Its name.
+        name: String,
+        /// Which one, from 1.
+        phase: usize,
+        /// Of how many.
+        phases: usize,
+        /// Connections to open or to borrow.
+        times: u64,
+    },
     /// A loading thread's progress.
     Fleet(Snapshot),
     /// A new sample.

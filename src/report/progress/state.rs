@@ -60,6 +60,8 @@ pub struct Row {
 pub struct PhaseState {
     /// Its name.
     pub name: String,
+    /// What it settles: "keys", or "connections".
+    pub noun: &'static str,
     /// Which one, from 1.
     pub number: usize,
     /// Of how many.
@@ -88,6 +90,8 @@ pub struct PhaseState {
 pub struct EndedPhase {
     /// Its name.
     pub name: String,
+    /// What it settled: "keys", or "connections".
+    pub noun: &'static str,
     /// How long it took.
     pub took: Duration,
     /// Keys to settle.
@@ -136,6 +140,12 @@ impl State {
                 phase.group(self.most_rows);
                 self.phase = Some(phase);
             }
+            Update::ConnectStarted { name, phase, phases, times } => {
+                self.end_phase(now);
+                let mut phase = PhaseState::new(name, (phase, phases), now, 0, 0);
+                (phase.noun, phase.all.keys) = ("connections", times);
+                self.phase = Some(phase);
+            }
             Update::Fleet(snapshot) => {
                 if let Some(phase) = &mut self.phase {
                     phase.take(&snapshot, now);
@@ -148,10 +158,11 @@ impl State {
 
     fn end_phase(&mut self, now: Duration) {
         if let Some(phase) = self.phase.take() {
-            let PhaseState { name, began, lasts, all, .. } = phase;
+            let PhaseState { name, noun, began, lasts, all, .. } = phase;
+            let took = now.saturating_sub(began);
             // Where time ended it, there was no number to reach.
             let keys = if lasts.is_some() { all.tally.done } else { all.keys };
-            self.ended.push(EndedPhase { name, took: now.saturating_sub(began), keys, tally: all.tally });
+            self.ended.push(EndedPhase { name, noun, took, keys, tally: all.tally });
         }
     }
 }
@@ -165,6 +176,7 @@ impl PhaseState {
         pace.push(now, 0);
         Self {
             name,
+            noun: "keys",
             number,
             of,
             began: now,

@@ -139,15 +139,15 @@ fn phase_line(phase: &PhaseState, now: Duration, width: usize) -> Line {
 }
 
 fn ended_items(phase: &EndedPhase) -> Vec<Item> {
-    let EndedPhase { name, took, keys, tally } = phase;
+    let EndedPhase { name, noun, took, keys, tally } = phase;
     let mut items = vec![Item::new(0, "", Paint::Bold, name.as_str())];
     items.push(Item::new(0, "  ", Paint::Plain, format!("{} s", format::seconds(*took))));
     if *keys > 0 {
         let done = tally.succeeded();
         let (paint, text) = if done >= *keys {
-            (Paint::Good, format!("{} keys", format::count(done)))
+            (Paint::Good, format!("{} {noun}", format::count(done)))
         } else {
-            (Paint::Warn, format!("{} of {} keys", format::count(done), format::count(*keys)))
+            (Paint::Warn, format!("{} of {} {noun}", format::count(done), format::count(*keys)))
         };
         items.push(Item::new(1, "  ", paint, text));
         items.push(Item::new(4, "  ", Paint::Plain, format::rate(done as f64 / took.as_secs_f64())));
@@ -283,7 +283,7 @@ fn load_items(phase: &PhaseState, now: Duration) -> Vec<Item> {
         None => NONE.into(),
     };
     let mut items = vec![
-        Item::named(0, "", "keys", Paint::Bold, format::count(phase.all.tally.succeeded())),
+        Item::named(0, "", phase.noun, Paint::Bold, format::count(phase.all.tally.succeeded())),
         Item::named(1, "  ", "now", Paint::Bold, rate(&phase.all, now)),
         Item::named(5, "   ", "p50", Paint::Plain, latency(latencies.p50_us)),
         Item::named(4, "  ", "p99", Paint::Plain, latency(latencies.p99_us)),

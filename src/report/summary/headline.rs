@@ -69,7 +69,29 @@ fn achieved(phases: &[&Phase]) -> String {
         parts.push(read.unwrap_or_else(|| "no key read back".to_owned()));
         parts.extend((matched.iter().sum::<u64>() == checked).then(|| "every byte right".to_owned()));
     }
+    parts.extend(connections(phases));
     if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
+}
+
+/// "10,000 connections opened, 10,000 borrowed".
+fn connections(phases: &[&Phase]) -> Vec<String> {
+    let done = |pool: bool| {
+        let these = phases.iter().filter(|phase| phase.churn.as_ref().is_some_and(|churn| churn.pool == pool));
+        these.map(|phase| phase.requests.ok).sum::<u64>()
+    };
+    let (opened, borrowed) = (done(false), done(true));
+    let mut parts = Vec::new();
+    if opened > 0 {
+        parts.push(format!("{} opened", plural(opened, "connection", "connections")));
+    }
+    match borrowed {
+        0 => {}
+        borrowed if parts.is_empty() => {
+            parts.push(format!("{} borrowed", plural(borrowed, "connection", "connections")));
+        }
+        borrowed => parts.push(format!("{} borrowed", count(borrowed))),
+    }
+    parts
 }
 
 fn of_each(phases: &[&Phase], pick: fn(&Phase) -> u64) -> Vec<u64> {

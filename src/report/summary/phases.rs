@@ -26,8 +26,8 @@ const LAST_STEP: u8 = 3;
 const COLUMNS: [Column; 10] = [
     Column { title: "phase", cell: |phase, _| phase.name.clone(), until: LAST_STEP },
     Column { title: "seconds", cell: |phase, _| time(phase), until: LAST_STEP },
-    Column { title: "keys", cell: |phase, counts| loaded(phase, counts(keys(phase))), until: LAST_STEP },
-    Column { title: "rate", cell: |phase, _| loaded(phase, rate(phase.keys_per_second)), until: LAST_STEP },
+    Column { title: "keys", cell: |phase, counts| keyed(phase, counts(keys(phase))), until: LAST_STEP },
+    Column { title: "rate", cell: |phase, _| loaded(phase, rate(per_second(phase))), until: LAST_STEP },
     Column { title: "p50", cell: |phase, _| level(phase, "p50", |l| l.p50), until: 2 },
     Column { title: "p99", cell: |phase, _| level(phase, "p99", |l| l.p99), until: LAST_STEP },
     Column { title: "p99.9", cell: |phase, _| level(phase, "p999", |l| l.p999), until: 0 },
@@ -38,7 +38,7 @@ const COLUMNS: [Column; 10] = [
 
 /// Whether a phase has a row: the admission has a line of its own.
 pub fn is_shown(phase: &Phase) -> bool {
-    phase.run != "connect"
+    phase.run != "connect" || phase.churn.is_some()
 }
 
 /// One row per phase, with as many columns as the page is wide enough for.
@@ -98,6 +98,9 @@ pub fn explain(run: &Run, page: &mut Page) {
 }
 
 fn meaning(phase: &Phase) -> Option<String> {
+    if let Some(churn) = &phase.churn {
+        return Some(super::churn::meaning(churn));
+    }
     let pipeline = phase.pipeline.as_ref()?;
     if let Some(offered) = phase.offered_per_second {
         let (offered, achieved) = (rate_shown(offered), rate_shown(phase.requests_per_second));
@@ -142,7 +145,17 @@ fn errors(phase: &Phase) -> u64 {
     phase.errors.iter().map(|error| error.count).sum()
 }
 
+/// Keys, or connections.
+fn per_second(phase: &Phase) -> f64 {
+    if phase.churn.is_some() { phase.requests_per_second } else { phase.keys_per_second }
+}
+
 /// A cell of a phase that loads; others have nothing to tell.
 fn loaded(phase: &Phase, cell: String) -> String {
+    if phase.churn.is_some() { cell } else { keyed(phase, cell) }
+}
+
+/// A cell of a phase that writes or reads keys.
+fn keyed(phase: &Phase, cell: String) -> String {
     if phase.pipeline.is_some() { cell } else { NONE.to_owned() }
 }

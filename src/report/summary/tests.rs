@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::dataset::Owner;
-use crate::plan::{Load, Pipeline};
-use crate::record::{Class, Recorder, WrongReading};
+use crate::plan::{Churn, Load, Pipeline, Sockets};
+use crate::record::{Class, Recorder, Requests, WrongReading};
 use crate::report::document;
-use crate::verdict::{Outcome, RunOutcome, fixture, judge};
+use crate::verdict::{ConnectionCounts, Outcome, PhaseOutcome, RunOutcome, fixture, judge};
 use crate::wire::fault::{Fault, Kind, Stage};
 
 const NARROW: Look = Look { width: 80, colour: false };
@@ -328,4 +328,57 @@ fn colours_only_when_asked() {
     let outcome = fixture::outcome(fixture::good_run());
     assert!(!printed(&outcome, NARROW).contains('\u{1b}'));
     assert!(printed(&outcome, Look { colour: true, ..NARROW }).starts_with("\u{1b}["));
+}
+
+/// A pool, and without one.
+#[test]
+fn connections_that_came_and_went() {
+    let connect = |name: &str, sockets, opened: u64| {
+        let churn = Churn { times: 1000, warmup: 100, concurrency: 1, sockets };
+        let mut phase = PhaseOutcome { name: name.into(), churn: Some(churn), seconds: 0.2, ..fixture::connect() };
+        phase.record.requests = Requests { scheduled: 1000, ok: 1000, ..Requests::default() };
+        phase.record.service = fixture::latencies(1000);
+        let connects = &mut phase.record.connects;
+        connects.admitted = opened;
+        for stage in [&mut connects.login, &mut connects.first_reply, &mut connects.close] {
+            stage.record(Duration::from_micros(30), opened);
+        }
+        let (connections_received, auth_calls) = (Some(opened), Some(opened));
+        phase.evidence = ConnectionCounts { connections_received, auth_calls, hello_calls: Some(0) };
+        phase
+    };
+    let mut run = fixture::good_run();
+    let phases = [connect("no-pool", Sockets::Fresh, 1000), connect("pool", Sockets::Pooled, 1)];
+    run.phases.splice(1..1, phases);
+    let text = of_run(run);
+    let shown: String = text.split("\n  server  ").next().expect("the first half").to_owned();
+    insta::assert_snapshot!(shown, @r"
+    PASS  four-clients: 1,000 keys written, 1,000 read back, every byte right, 1,000
+          connections opened, 1,000 borrowed
+
+      load      4 clients × 250 keys   driver socket   seed 42
+
+      phase    seconds   keys     rate     p50     p99     max  timeouts  errors
+      no-pool     0.20      –  5.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      pool        0.20      –  5.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      write       0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      verify      0.50  1,000  2.0 k/s  0.5 ms  0.5 ms  2.0 ms         0       0
+      no-pool: one at a time; latency of a connection from opening to closing
+      pool: a pool of one; latency of a PING on a borrowed connection
+      write, verify: closed loop, pipeline 64; latency from sending to the reply
+
+      keys      write: 1,000 of 1,000 acknowledged
+                verify: 1,000 of 1,000 matched
+                0 lost   0 stale   0 foreign   0 corrupt
+      requests  2,000 = 2,000 ok + 0 failed + 0 timed out + 0 unsent
+                server counted 2,000 and holds 1,000 keys: reconciled
+      connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
+      sockets   no-pool: 1,000 of 1,000 opened   tcp p50 0.1 ms p99 0.1 ms
+                auth p50 30 µs p99 30 µs   first reply p50 30 µs p99 30 µs
+                close p50 30 µs p99 30 µs
+                server counted 1,000 connections, 1,000 × AUTH
+                pool: 1 of 1 opened   tcp p50 0.1 ms p99 0.1 ms
+                auth p50 30 µs p99 30 µs   first reply p50 30 µs p99 30 µs
+                close p50 30 µs p99 30 µs   server counted 1 connection, 1 × AUTH
+    ");
 }

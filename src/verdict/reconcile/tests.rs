@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -121,7 +119,7 @@ fn refusals_count_where_the_server_counts_them() {
     write.errors.count(Fault::new(Stage::Reply, Kind::Oom), 10, "OOM");
     let stat = |calls, rejected| CommandStat { calls, rejected, failed: Some(0) };
     let after = |set| ServerCounters {
-        commands: Some(CommandCounts { set, get: stat(ALL, Some(0)), others: BTreeMap::new() }),
+        commands: Some(CommandCounts { set, get: stat(ALL, Some(0)), ..CommandCounts::default() }),
         ..counters(ALL, ALL, ALL - 10)
     };
     run.server_after = Some(after(stat(ALL - 10, Some(10))));

@@ -65,7 +65,7 @@ lost = 0
     10 │ run = "verifi"
        ·       ────┬───
        ·           ╰─┤ no such kind of phase; did you mean "verify"? There are
-       ·             │ "write", "verify", "mix" and "wait"
+       ·             │ "write", "verify", "mix", "connect" and "wait"
     11 │ [[phase]]
     12 │ name = "pause"
     13 │ run = "wait"

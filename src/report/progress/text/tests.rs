@@ -151,3 +151,20 @@ fn a_plain_line_says_the_same_in_one() {
     state.apply(wait, now);
     insta::assert_snapshot!(plain(&state, now + Duration::from_secs(5)).expect("it waits").render(false), @"pause 3/3  00:05   server  cpu 100 % of 1 core  mem 1.1 GiB  6.9 M keys  12 conns   this host  cpu 41 %  loader 34 %  rss 18 MiB");
 }
+
+#[test]
+fn a_connect_phase_counts_connections() {
+    let mut state = State::new(Title::default(), 4);
+    let begun = Update::ConnectStarted { name: "no-pool".into(), phase: 2, phases: 3, times: 10_000 };
+    state.apply(begun, Duration::ZERO);
+    let client = |done| ClientProgress { client: 0, done, timeouts: 0, errors: 0 };
+    let window = Window { count: 1, p50_us: Some(180), p99_us: Some(400) };
+    for (at, done) in [(250, 500), (500, 1000), (1000, 2500)] {
+        let snapshot = Snapshot { thread: 0, clients: vec![client(done)], window };
+        state.apply(Update::Fleet(snapshot), Duration::from_millis(at));
+    }
+    let now = Duration::from_secs(1);
+    insta::assert_snapshot!(plain(&state, now).expect("it is under way").render(false), @"no-pool 2/3  25 %  00:01  ETA 00:03   connections 2,500  now 2.5 k/s   p50 0.2 ms  p99 0.4 ms   timeouts 0  errors 0");
+    state.apply(Update::PhaseEnded, now);
+    insta::assert_snapshot!(ended(&state.ended[0]).render(false), @"no-pool  1.00 s  2,500 of 10,000 connections  2.5 k/s   timeouts 0  errors 0");
+}
