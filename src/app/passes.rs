@@ -73,7 +73,7 @@ impl<'a> Phases<'a> {
                 break;
             }
             if let Run::Connect(churn) = &phase.run {
-                outcome.phases.push(self.connect(number, phase, churn).await?);
+                self.connect(number, phase, churn, outcome).await?;
                 continue;
             }
             self.announce(number, &phase.name, Some(&phase.run));

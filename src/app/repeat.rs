@@ -63,7 +63,7 @@ impl Session<'_> {
         {
             outcome.slow = counters::slow(&self.target.control, since, COUNTERS_AFTER_STOP).await;
         }
-        outcome.own_connections = self.target.control.connections_opened() - own_before;
+        outcome.own_connections += self.target.control.connections_opened() - own_before;
         let (removed, broken) = match loaded {
             Ok(fleet) => (self.clean_up(&fleet, &mut notes).await, None),
             Err(error) => (None, Some(error)),

@@ -46,7 +46,8 @@ pub struct RunOutcome {
     pub unread: Unread,
     /// Whether none of the run's keys was in the store before: it was flushed or empty, or the keys were looked up.
     pub keys_were_fresh: bool,
-    /// Connections that keyswarm opened between both readings, beside those of the clients.
+    /// Connections that keyswarm opened between both readings, beside those that are counted in the phases: its control
+    /// connection's, and those of warm-ups.
     pub own_connections: u64,
     /// What the server itself found slow in it.
     pub slow: Slow,

@@ -62,7 +62,7 @@ fn fresh_and_pooled(driver: &str) {
     let auth_told = u64::from(driver == "socket");
     outcome.counts("connect1", &[("connect.auth_us.count", 200 * auth_told)]);
     assert_eq!(outcome.json()["server"]["reconciled"], true, "{outcome}");
-    assert!(outcome.stdout.contains("200 connections opened") || outcome.stdout.contains("10 keys"), "{outcome}");
+    assert!(outcome.stdout.contains("200 connections opened, 500 borrowed"), "{outcome}");
     assert!(outcome.stdout.contains("server counted 200 connections, 200 × AUTH"), "{outcome}");
     // Warm-ups, two clients, keyswarm's own: all with a password.
     let all = 200 + 30 + 4 + 4 + 2 + 1;
@@ -232,6 +232,7 @@ fn the_shipped_scenario_in_miniature() {
     counted(&outcome, "pool", 300, 1);
     outcome.counts("no-pool", &[("server.auth_calls", 300), ("connect.auth_us.count", 300)]);
     outcome.counts("pool", &[("server.auth_calls", 1)]);
+    assert!(!outcome.warnings().contains("Others used"), "{outcome}");
     for write in ["insert", "overwrite-1", "overwrite-2", "overwrite-3"] {
         outcome.counts(write, &[("keys.acknowledged", 50)]);
         assert!(outcome.count(write, "bytes_sent") > 5_000_000, "{outcome}");

@@ -7,13 +7,13 @@ use crate::app::counters;
 use crate::client::FleetError;
 use crate::plan::{Churn, Phase};
 use crate::report::progress::Update;
-use crate::verdict::{ConnectionCounts, Fate, PhaseOutcome};
+use crate::verdict::{ConnectionCounts, Fate, PhaseOutcome, RunOutcome};
 
 /// The server's counters are waited for so long: a burst of connections may keep it busy.
 const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Phases<'_> {
-    /// Goes through phase `number` of the plan. Its warm-up has connections of its own, which are closed before the first
+    /// Goes through phase `number` of the plan and adds to `outcome` what it came to. Its warm-up has connections of its own, which are closed before the first
     /// one is measured, so that the order of phases does not decide their results.
     ///
     /// # Errors
@@ -23,12 +23,15 @@ impl Phases<'_> {
         number: usize,
         phase: &Phase,
         churn: &Churn,
-    ) -> Result<PhaseOutcome, FleetError> {
+        outcome: &mut RunOutcome,
+    ) -> Result<(), FleetError> {
         let session = self.session;
         let (control, db) = (&session.target.control, session.target.endpoint.db);
         if churn.warmup > 0 {
             self.announce_churn(number, format!("{} warm-up", phase.name), churn.warmup);
-            self.fleet.churn(churn, churn.warmup).await?;
+            let warmed = self.fleet.churn(churn, churn.warmup).await?;
+            // Not measured, but the server counts them.
+            outcome.own_connections += warmed.recorder.connects.tried;
             session.watch.phase_ended();
         }
         let own = control.connections_opened();
@@ -41,7 +44,7 @@ impl Phases<'_> {
         let evidence = before.zip(after).map(|(before, after)| ConnectionCounts::between(&before, &after, own));
         let requests = done.recorder.requests;
         let all_well = requests.ok == requests.scheduled || session.stop.is_asked();
-        Ok(PhaseOutcome {
+        outcome.phases.push(PhaseOutcome {
             name: phase.name.clone(),
             run: phase.run.name(),
             churn: Some(*churn),
@@ -51,7 +54,8 @@ impl Phases<'_> {
             record: done.recorder,
             clients: done.clients.into_values().collect(),
             ..PhaseOutcome::default()
-        })
+        });
+        Ok(())
     }
 
     /// What the server tells; after a stop it is waited for no longer.

@@ -34,7 +34,7 @@ fn items(phase: &Phase, churn: &Churn) -> Vec<String> {
         if admitted > &wanted { count(*admitted) } else { format!("{} of {}", count(*admitted), count(wanted)) };
     let mut items = vec![format!("{}: {opened} opened", phase.name)];
     if *refused > 0 {
-        items.push(format!("{} refused", count(*refused)));
+        items.push(format!("{} not opened", count(*refused)));
     }
     // Where the log-in can be told, it and the first reply stand for the set-up that they are parts of.
     let setup = if auth_us.count == 0 { setup_us } else { &Latency::default() };

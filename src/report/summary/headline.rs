@@ -73,23 +73,21 @@ fn achieved(phases: &[&Phase]) -> String {
     if parts.is_empty() { "nothing was written or read".to_owned() } else { parts.join(", ") }
 }
 
-/// "10,000 connections opened, 10,000 borrowed".
+/// "10,000 connections opened, 10,000 borrowed"; "97 of 1,000" where some failed.
 fn connections(phases: &[&Phase]) -> Vec<String> {
-    let done = |pool: bool| {
-        let these = phases.iter().filter(|phase| phase.churn.as_ref().is_some_and(|churn| churn.pool == pool));
-        these.map(|phase| phase.requests.ok).sum::<u64>()
-    };
-    let (opened, borrowed) = (done(false), done(true));
+    let mut noun = " connections";
     let mut parts = Vec::new();
-    if opened > 0 {
-        parts.push(format!("{} opened", plural(opened, "connection", "connections")));
-    }
-    match borrowed {
-        0 => {}
-        borrowed if parts.is_empty() => {
-            parts.push(format!("{} borrowed", plural(borrowed, "connection", "connections")));
+    for (pool, done) in [(false, "opened"), (true, "borrowed")] {
+        let these = || phases.iter().filter(|phase| phase.churn.as_ref().is_some_and(|churn| churn.pool == pool));
+        let ok: u64 = these().map(|phase| phase.requests.ok).sum();
+        let all: u64 = these().map(|phase| phase.requests.scheduled).sum();
+        if all == 0 {
+            continue;
         }
-        borrowed => parts.push(format!("{} borrowed", count(borrowed))),
+        let (noun, of) =
+            (std::mem::take(&mut noun), if ok < all { format!(" of {}", count(all)) } else { String::new() });
+        let noun = if all == 1 { noun.trim_end_matches('s') } else { noun };
+        parts.push(format!("{}{of}{noun} {done}", count(ok)));
     }
     parts
 }
