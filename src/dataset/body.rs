@@ -81,7 +81,7 @@ mod tests {
         let counter = (at / 8) as u64 + 1;
         let word = scramble(key.wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         let byte = word.to_le_bytes()[at % 8];
-        if letters.is_empty() { byte } else { letters[usize::from(byte) * letters.len() >> 8] }
+        if letters.is_empty() { byte } else { letters[(usize::from(byte) * letters.len()) >> 8] }
     }
 
     proptest! {

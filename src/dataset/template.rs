@@ -274,7 +274,7 @@ const POWERS: [u64; MAX_WIDTH] = {
 /// How many digits a number has. Asked for every key under load, so it is guessed from the bits (log₁₀ 2 ≈ 1233 / 4096).
 fn digits(number: u64) -> usize {
     let number = number | 1;
-    let guess = ((64 - number.leading_zeros()) * 1233 >> 12) as usize;
+    let guess = (((64 - number.leading_zeros()) * 1233) >> 12) as usize;
     guess + usize::from(number >= POWERS[guess])
 }
 
@@ -298,11 +298,11 @@ fn write_number(number: u64, width: usize, out: &mut Vec<u8>) {
 /// The digits of a number below 10⁸, all at once in the lanes of one word.
 fn eight_digits(number: u32) -> [u8; 8] {
     let number = u64::from(number);
-    let fours = number / 10_000 | number % 10_000 << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     // Division by 100 and by 10 as a multiplication, exact below 10,000 and 100.
-    let hundreds = fours * 10_486 >> 20 & 0x0000_007f_0000_007f;
-    let twos = hundreds | fours - 100 * hundreds << 16;
-    let tens = twos * 103 >> 10 & 0x000f_000f_000f_000f;
-    let ones = tens | twos - 10 * tens << 8;
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let ones = tens | ((twos - 10 * tens) << 8);
     (ones + 0x3030_3030_3030_3030).to_le_bytes()
 }
