@@ -1,3 +1,5 @@
+mod steady;
+
 use std::future::poll_fn;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
