@@ -132,7 +132,7 @@ impl Agenda {
         match (self.work, &mut self.picker) {
             (Work::Mix(mix), Some(picker)) => {
                 let op = op(picker, mix);
-                (picker.next(), op)
+                (picker.draw(), op)
             }
             (Work::Read, _) => (in_turn(&self.share), Op::Read),
             (Work::Write | Work::Mix(_), _) => (in_turn(&self.share), Op::Write),

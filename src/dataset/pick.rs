@@ -69,7 +69,7 @@ impl Picker {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         let last = self.len - 1;
         match &self.kind {
             Kind::Uniform => self.random.random_range(0..self.len),
@@ -107,7 +107,7 @@ mod tests {
     fn counts(pick: Pick, len: u64, draws: u64) -> Vec<u64> {
         let mut picker = Picker::new(pick, 7, len);
         let mut counts = vec![0; len as usize];
-        (0..draws).for_each(|_| counts[picker.next() as usize] += 1);
+        (0..draws).for_each(|_| counts[picker.draw() as usize] += 1);
         counts
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn the_same_seed_chooses_the_same() {
         let draws = |seed| {
             let mut picker = Picker::new(Pick::Zipf, seed, 1_000_000);
-            (0..100).map(|_| picker.next()).collect::<Vec<_>>()
+            (0..100).map(|_| picker.draw()).collect::<Vec<_>>()
         };
         assert_eq!(draws(1), draws(1));
         assert_ne!(draws(1), draws(2));
