@@ -42,6 +42,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 struct Kind {
     op: Op,
     pipeline: Pipeline,
+    batch: u32,
 }
 
 impl Kind {
@@ -59,12 +60,13 @@ impl Kind {
             }
             Run::Connect(_) | Run::Wait { .. } => return None,
         };
-        Some(Self { op, pipeline: run.load()?.pipeline })
+        let Load { pipeline, batch, .. } = *run.load()?;
+        Some(Self { op, pipeline, batch })
     }
 
     fn order(self, version: Version) -> PassOrder {
         let work = if self.op == Op::Write { Work::Write } else { Work::Read };
-        PassOrder { work, version, load: Load::pass(self.pipeline) }
+        PassOrder { work, version, load: Load { batch: self.batch, ..Load::pass(self.pipeline) } }
     }
 }
 

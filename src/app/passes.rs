@@ -155,6 +155,7 @@ impl<'a> Phases<'a> {
             name: phase.name.clone(),
             run: phase.run.name(),
             load: phase.run.load().copied(),
+            commands: phase.run.commands(&self.session.dataset),
             seconds: done.took.as_secs_f64(),
             server,
             record: done.recorder,

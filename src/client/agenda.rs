@@ -8,7 +8,7 @@ use super::moments::Moments;
 use super::share::Share;
 use crate::dataset::{Dataset, Picker};
 use crate::driver::Op;
-use crate::plan::{Load, Mix, Pipeline, Until};
+use crate::plan::{Commands, Load, Mix, Pipeline, Replies, Until};
 
 /// What a phase does with keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,27 +21,45 @@ pub enum Work {
     Mix(Mix),
 }
 
-/// So many writes and reads.
+/// So much work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ops {
-    /// Writes.
-    pub writes: u64,
-    /// Reads.
-    pub reads: u64,
+pub struct Amount {
+    /// Requests.
+    pub requests: u64,
+    /// Those among them that follow others: EXPIRE and TTL.
+    pub then: u64,
+    /// Keys that are written.
+    pub written: u64,
+    /// Keys that are read.
+    pub read: u64,
 }
 
-impl Ops {
-    /// One more.
-    pub fn count(&mut self, op: Op) {
+impl Amount {
+    /// So many requests that follow others.
+    pub fn then(requests: u64) -> Self {
+        Self { requests, then: requests, ..Self::default() }
+    }
+
+    /// One request that is about so many keys.
+    pub fn one(op: Op, keys: u64) -> Self {
         match op {
-            Op::Write => self.writes += 1,
-            Op::Read => self.reads += 1,
+            Op::Write => Self { requests: 1, written: keys, ..Self::default() },
+            Op::Read => Self { requests: 1, read: keys, ..Self::default() },
         }
     }
 
-    /// Both together.
-    pub fn all(self) -> u64 {
-        self.writes + self.reads
+    /// Adds another amount.
+    pub fn add(&mut self, other: Self) {
+        let Self { requests, then, written, read } = other;
+        self.requests += requests;
+        self.then += then;
+        self.written += written;
+        self.read += read;
+    }
+
+    /// All keys.
+    pub fn keys(self) -> u64 {
+        self.written + self.read
     }
 }
 
@@ -62,7 +80,9 @@ pub struct Agenda {
     start: Instant,
     pace: Pace,
     end: End,
-    /// Requests taken so far; in a pass over the keys, the next position.
+    writing: Commands,
+    reading: Commands,
+    /// Batches taken so far; in a pass over the keys one by one, the next position.
     taken: u64,
     picker: Option<Picker>,
 }
@@ -79,8 +99,8 @@ enum Pace {
 
 #[derive(Debug)]
 enum End {
-    /// After so many requests.
-    Requests(u64),
+    /// After so many batches.
+    Batches(u64),
     /// So long after the start.
     After(Duration),
 }
@@ -91,20 +111,44 @@ impl Agenda {
         let seed = dataset.seed() ^ turn.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let pace = match (load.rate, load.pipeline) {
             (Some(rate), _) => Pace::Rate(Moments::new(rate, turn.number, turn.of, seed)),
-            (None, Pipeline::All) => Pace::AtOnce,
-            (None, Pipeline::Window(_)) => Pace::Closed,
+            (None, Pipeline::All) if load.replies == Replies::Await => Pace::AtOnce,
+            (None, Pipeline::All | Pipeline::Window(_)) => Pace::Closed,
         };
         let end = match load.until {
-            Until::Pass => End::Requests(share.len()),
+            Until::Pass => End::Batches(share.len().div_ceil(load.batch.into())),
             // A connection without keys has nothing to ask for.
-            Until::After(_) if share.len() == 0 => End::Requests(0),
+            Until::After(_) if share.len() == 0 => End::Batches(0),
             Until::After(duration) => End::After(duration),
         };
         let picker = match work {
             Work::Mix(mix) => Some(Picker::new(mix.pick, seed, share.len())),
             Work::Write | Work::Read => None,
         };
-        Self { work, share, start, pace, end, taken: 0, picker }
+        let (writing, reading) = (Commands::writing(dataset, load.batch), Commands::reading(dataset, load.batch));
+        Self { work, share, start, pace, end, writing, reading, taken: 0, picker }
+    }
+
+    /// What is sent to write or to read keys.
+    pub fn commands(&self, op: Op) -> &Commands {
+        match op {
+            Op::Write => &self.writing,
+            Op::Read => &self.reading,
+        }
+    }
+
+    /// Keys of a batch.
+    fn batch(&self) -> u64 {
+        self.writing.batch
+    }
+
+    /// Whether a request is about more than one key.
+    pub fn is_batched(&self) -> bool {
+        self.batch() > 1
+    }
+
+    /// Keys of the batch that begins at a position.
+    pub fn keys_at(&self, position: u64) -> u64 {
+        if self.is_batched() { self.batch().min(self.share.len() - position) } else { 1 }
     }
 
     /// When the next request is due, seen from `now`; `None` if none is left.
@@ -115,20 +159,27 @@ impl Agenda {
             Pace::Rate(moments) => self.start + moments.next(),
         };
         let left = match self.end {
-            End::Requests(requests) => self.taken < requests,
+            End::Batches(batches) => self.taken < batches,
             End::After(duration) => due < self.start + duration,
         };
         left.then_some(due)
     }
 
-    /// Takes the next request: which key, and what to do with it.
+    /// Takes the next request: what to do, and with which key: its slot, or of a batch the position of its first key.
     pub fn take(&mut self, dataset: &Dataset) -> (u64, Op) {
-        let position = self.taken;
+        let taken = self.taken;
         self.taken += 1;
         if let Pace::Rate(moments) = &mut self.pace {
             moments.advance();
         }
-        let in_turn = |share: &Share| share.slot(position % share.len(), dataset);
+        let batch = self.batch();
+        let in_turn = |share: &Share| {
+            if batch == 1 {
+                share.slot(taken % share.len(), dataset)
+            } else {
+                taken % share.len().div_ceil(batch) * batch
+            }
+        };
         match (self.work, &mut self.picker) {
             (Work::Mix(mix), Some(picker)) => {
                 let op = op(picker, mix);
@@ -140,18 +191,15 @@ impl Agenda {
     }
 
     /// Gives up every request that was due at or before `latest` and was not taken yet.
-    pub fn expire(&mut self, latest: Instant) -> Ops {
-        let mut expired = Ops::default();
+    pub fn expire(&mut self, latest: Instant) -> Amount {
+        let mut expired = Amount::default();
         match self.pace {
             Pace::Closed => {}
-            Pace::AtOnce if self.start <= latest => {
-                let left = self.leave(latest, false);
-                expired = self.ops_of(left);
-            }
+            Pace::AtOnce if self.start <= latest => expired = self.leave(latest, false),
             Pace::AtOnce => {}
             Pace::Rate(_) => {
                 while self.due(latest).is_some_and(|due| due <= latest) {
-                    expired.count(self.skip());
+                    expired.add(self.skip());
                 }
             }
         }
@@ -159,23 +207,26 @@ impl Agenda {
     }
 
     /// Passes over the next request without choosing its key.
-    fn skip(&mut self) -> Op {
+    fn skip(&mut self) -> Amount {
+        let skipped = match (self.work, &mut self.picker) {
+            (Work::Mix(mix), Some(picker)) => {
+                let op = op(picker, mix);
+                self.amount(op, 1, 1)
+            }
+            _ => self.between(self.taken, self.taken + 1),
+        };
         self.taken += 1;
         if let Pace::Rate(moments) = &mut self.pace {
             moments.advance();
         }
-        match (self.work, &mut self.picker) {
-            (Work::Mix(mix), Some(picker)) => op(picker, mix),
-            (Work::Read, _) => Op::Read,
-            (Work::Write | Work::Mix(_), _) => Op::Write,
-        }
+        skipped
     }
 
     /// What was known from the start, whatever happens: one pass over the keys. Nothing if time ends the phase.
-    pub fn scheduled(&self) -> Ops {
+    pub fn scheduled(&self) -> Amount {
         match self.end {
-            End::Requests(requests) => self.ops_of(requests),
-            End::After(_) => Ops::default(),
+            End::Batches(batches) => self.between(0, batches),
+            End::After(_) => Amount::default(),
         }
     }
 
@@ -184,30 +235,51 @@ impl Agenda {
         matches!(self.end, End::After(_))
     }
 
-    /// Leaves all that is left, since the connection is lost or the run is stopped at `now`. Returns how many requests:
-    /// of a pass all, of a rate for a time those still to come if the connection was `lost` (in the mean, where chance
-    /// decides) and those already due if not. In a closed loop for a time nothing was due.
-    pub fn leave(&mut self, now: Instant, lost: bool) -> u64 {
+    /// Leaves all that is left, since the connection is lost or the run is stopped at `now`. Returns how much: of a pass
+    /// all, of a rate for a time what was still to come if the connection was `lost` (in the mean, where chance decides)
+    /// and what was already due if not. In a closed loop for a time nothing was due.
+    pub fn leave(&mut self, now: Instant, lost: bool) -> Amount {
         let end = match self.end {
-            End::Requests(requests) => return requests - std::mem::replace(&mut self.taken, requests),
+            End::Batches(batches) => {
+                let left = self.between(self.taken, batches);
+                self.taken = batches;
+                return left;
+            }
             End::After(duration) => duration,
         };
         self.end = End::After(Duration::ZERO);
-        match &self.pace {
+        let left = match &self.pace {
             Pace::Closed | Pace::AtOnce => 0,
             Pace::Rate(moments) if lost => moments.left_before(end),
             Pace::Rate(moments) => moments.left_before(end.min(now.saturating_duration_since(self.start))),
+        };
+        self.between(self.taken, self.taken + left)
+    }
+
+    /// What the batches `from … to` are; of a mix in the mean.
+    fn between(&self, from: u64, to: u64) -> Amount {
+        let (batches, len) = (to - from, self.share.len());
+        match self.work {
+            Work::Mix(mix) => {
+                let reads = (batches as f64 * mix.reads).round() as u64;
+                let mut both = self.amount(Op::Read, reads, reads);
+                both.add(self.amount(Op::Write, batches - reads, batches - reads));
+                both
+            }
+            Work::Write | Work::Read => {
+                // The last batch of each round may be shorter.
+                let round = len.div_ceil(self.batch()).max(1);
+                let before = |batch: u64| batch / round * len + (batch % round * self.batch()).min(len);
+                let op = if self.work == Work::Write { Op::Write } else { Op::Read };
+                self.amount(op, batches, before(to) - before(from))
+            }
         }
     }
 
-    /// What so many requests are; of a mix in the mean.
-    pub fn ops_of(&self, requests: u64) -> Ops {
-        let reads = match self.work {
-            Work::Write => 0,
-            Work::Read => requests,
-            Work::Mix(mix) => (requests as f64 * mix.reads).round() as u64,
-        };
-        Ops { writes: requests - reads, reads }
+    /// So many requests about so many keys, and what follows them.
+    fn amount(&self, op: Op, requests: u64, keys: u64) -> Amount {
+        let then = self.commands(op).then.map_or(0, |_| keys);
+        Amount { requests: requests + then, then, ..Amount::one(op, keys) }
     }
 }
 
@@ -236,10 +308,10 @@ mod tests {
         let start = Instant::now();
         for (pipeline, due) in [(Pipeline::Window(3), start + MS), (Pipeline::All, start)] {
             let mut agenda = agenda(Work::Read, Load::pass(pipeline), start);
-            assert_eq!((agenda.scheduled().reads, agenda.due(start + MS)), (10, Some(due)));
+            assert_eq!((agenda.scheduled().read, agenda.due(start + MS)), (10, Some(due)));
             let taken: Vec<_> = (0..10).map(|_| agenda.take(&dataset())).collect();
             assert_eq!(taken, (0..10).map(|slot| (slot, Op::Read)).collect::<Vec<_>>());
-            assert_eq!((agenda.due(start), agenda.leave(start, true)), (None, 0));
+            assert_eq!((agenda.due(start), agenda.leave(start, true)), (None, Amount::default()));
         }
     }
 
@@ -251,23 +323,23 @@ mod tests {
         let slots: Vec<_> = (0..21).map(|_| agenda.take(&dataset()).0).collect();
         assert_eq!((slots[9], slots[10], slots[20]), (9, 0, 0));
         assert!(agenda.due(start + MS * 4).is_some() && agenda.due(start + MS * 5).is_none());
-        assert_eq!(agenda.leave(start + MS, true), 0);
+        assert_eq!(agenda.leave(start + MS, true), Amount::default());
     }
 
     #[test]
     fn a_rate_is_due_at_its_moments_and_what_is_left_is_known() {
         let start = Instant::now();
         let rate = Some(Rate { per_second: 1000.0, arrivals: Arrivals::Uniform });
-        let load = Load { rate, pipeline: Pipeline::All, until: Until::After(MS * 20) };
+        let load = Load { rate, pipeline: Pipeline::All, until: Until::After(MS * 20), ..Load::pass(Pipeline::All) };
         let mut agenda = agenda(Work::Write, load, start);
         for n in 0..5 {
             assert_eq!(agenda.due(start), Some(start + MS * n));
             agenda.take(&dataset());
         }
         let load = Load { until: Until::Pass, ..load };
-        assert_eq!(self::agenda(Work::Write, load, start).leave(start, false), 10);
+        assert_eq!(self::agenda(Work::Write, load, start).leave(start, false).written, 10);
         let mut lost = agenda;
-        assert_eq!(lost.leave(start, true), 15);
+        assert_eq!(lost.leave(start, true).requests, 15);
         assert_eq!(lost.due(start), None);
     }
 
@@ -278,6 +350,18 @@ mod tests {
         let mut agenda = agenda(Work::Mix(Mix { reads: 0.75, pick: Pick::Uniform }), load, start);
         let reads = (0..4000).filter(|_| agenda.take(&dataset()).1 == Op::Read).count();
         assert!((2850..3150).contains(&reads), "{reads}");
-        assert_eq!(agenda.ops_of(100), Ops { writes: 25, reads: 75 });
+        assert_eq!(agenda.between(0, 100), Amount { requests: 100, then: 0, written: 25, read: 75 });
+    }
+
+    #[test]
+    fn batches_go_round_and_the_last_of_each_round_is_shorter() {
+        let start = Instant::now();
+        let batch = Load { batch: 4, ..Load::pass(Pipeline::Window(1)) };
+        let once = agenda(Work::Write, batch, start).scheduled();
+        assert_eq!(once, Amount { requests: 3, then: 0, written: 10, read: 0 });
+        let mut again = agenda(Work::Read, Load { until: Until::After(MS), ..batch }, start);
+        let at: Vec<_> = (0..5).map(|_| again.take(&dataset()).0).collect();
+        assert_eq!((at, again.keys_at(8)), (vec![0, 4, 8, 0, 4], 2));
+        assert_eq!((again.between(2, 4).read, again.between(0, 6).read), (6, 20));
     }
 }

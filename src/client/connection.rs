@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::agenda::{Agenda, Turn, Work};
 use super::alarms::Alarms;
 use super::flight::Flight;
-use super::pass::{self, Around, Pass, PassSpec};
+use super::pass::{self, Around, Ending, Pass, PassSpec};
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
@@ -126,8 +126,10 @@ impl Connection {
             AnyDriver::Fred(driver) => self.pass_with(driver.as_mut(), spec, agenda, shared).await,
         };
         match result {
-            Ok(()) => self.driver = Some(driver),
-            Err(()) => {
+            Ok(Ending::Open) => self.driver = Some(driver),
+            Ok(Ending::Drained) => {}
+            // Closed with what was not read, or lost: the server may still have some of it before it.
+            Ok(Ending::CutOff) | Err(()) => {
                 let server_id = driver.as_driver().client_id();
                 self.lost = Some(LostConnection { client: self.client, connection: self.number, server_id });
                 self.ledger.set_unsettled(true);
@@ -141,7 +143,7 @@ impl Connection {
         spec: PassSpec,
         agenda: Agenda,
         shared: &Shared,
-    ) -> Result<(), ()> {
+    ) -> Result<Ending, ()> {
         let before = driver.traffic();
         let tally = &shared.tally;
         let around =

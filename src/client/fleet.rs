@@ -306,9 +306,10 @@ fn merge(counted: Vec<Counted>) -> PhaseDone {
         done.recorder.add(&recorder);
         done.lost.extend(lost);
         for (client, record) in clients {
-            let ClientRecord { requests, lost, mismatched, took } = record;
+            let ClientRecord { requests, settled, lost, mismatched, took } = record;
             let sum = done.clients.entry(client).or_default();
             sum.requests.add(&requests);
+            sum.settled += settled;
             sum.lost += lost;
             sum.mismatched += mismatched;
             sum.took = sum.took.max(took);

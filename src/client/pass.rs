@@ -1,10 +1,12 @@
 //! The one loop that runs under load: a connection's pass over its keys.
 //!
 //! It keeps the window full and reads the clock once per wake-up. `account` counts what became of every request, so that every
-//! driver is counted alike. A pass is over when each of its requests is settled (answered, timed out, failed or never sent) and
-//! the server owes no late reply any more.
+//! driver is counted alike. A pass is over when each of its requests is settled (answered, timed out, failed, discarded or never
+//! sent) and the server owes no late reply any more; where replies are not waited for, the connection ends with it (`ending`).
 
 mod account;
+mod ending;
+mod filling;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -15,15 +17,15 @@ use std::time::Duration;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::agenda::{Agenda, Ops, Work};
+use super::agenda::{Agenda, Amount, Work};
 use super::alarms::Alarms;
-use super::flight::{Asked, Flight};
+use super::flight::Flight;
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::{Dataset, Version};
-use crate::driver::{Completion, Driver, Op, Request, Traffic};
-use crate::plan::{Load, Pipeline};
+use crate::driver::{Completion, Driver, Keyed, Traffic};
+use crate::plan::{Load, Replies};
 use crate::record::Ledger;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 
@@ -61,14 +63,13 @@ pub struct Around<'a> {
     pub alarms: Option<&'a Alarms>,
 }
 
-/// Unanswered requests, late ones included, stay below so many windows: a slow server is not fed without end.
-const UNANSWERED_WINDOWS: u64 = 4;
 /// A server that dribbles bytes is never silent; without one whole reply it is given up after so many times the silence.
 const DRIBBLES: u32 = 4;
 /// How long requests in flight are still waited for once a stop was asked.
 const DRAIN_AFTER_STOP: Duration = Duration::from_secs(1);
 
 pub use account::{count_scheduled, count_unsent};
+pub use ending::Ending;
 
 /// One connection's pass.
 pub struct Pass<'a> {
@@ -78,6 +79,12 @@ pub struct Pass<'a> {
     agenda: Agenda,
     ledger: &'a mut Ledger,
     flight: &'a mut Flight,
+    /// What follows the keys that were sent last.
+    then: filling::Then,
+    /// Further keys of the batch that is being sent.
+    more: Vec<Keyed>,
+    /// What was handed over and not flushed yet, where no reply will tell.
+    unflushed: Amount,
     now: Instant,
     /// The next intended moment, if that is all that is waited for.
     next_due: Option<Instant>,
@@ -124,6 +131,9 @@ impl<'a> Pass<'a> {
             agenda,
             ledger,
             flight,
+            then: filling::Then::nothing(now),
+            more: Vec::new(),
+            unflushed: Amount::default(),
             now,
             next_due: None,
             alarm: None,
@@ -137,18 +147,27 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Runs the pass to its end. Every request is settled when it returns, also if the connection is lost.
+    /// Runs the pass to its end. Every request is settled when it returns, also if the connection is lost. Says what is left
+    /// of the connection.
     ///
     /// # Errors
     /// The connection is lost, or was given up as silent; it must not be used again.
-    pub async fn run<D: Driver>(mut self, driver: &mut D) -> Result<(), Broken> {
-        let result = if self.around.stop.is_asked() { Ok(()) } else { self.load(driver).await };
+    pub async fn run<D: Driver>(mut self, driver: &mut D) -> Result<Ending, Broken> {
+        let result = if self.around.stop.is_asked() { Ok(Ending::Open) } else { self.load_and_end(driver).await };
         match &result {
-            Ok(()) => self.leave_unsent(false),
+            Ok(_) => self.leave_unsent(false),
             Err(broken) => self.lose(broken),
         }
         self.count_time();
         result
+    }
+
+    async fn load_and_end<D: Driver>(&mut self, driver: &mut D) -> Result<Ending, Broken> {
+        if self.discards() {
+            driver.discard_replies();
+        }
+        self.load(driver).await?;
+        self.end(driver).await
     }
 
     async fn load<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
@@ -162,7 +181,7 @@ impl<'a> Pass<'a> {
             if self.drain_until.is_none() {
                 self.fill(driver);
             }
-            if self.is_over() {
+            if self.is_over(driver) {
                 return Ok(());
             }
             if self.next_due.is_some() && self.around.alarms.is_none() {
@@ -171,6 +190,9 @@ impl<'a> Pass<'a> {
             let woke = self.wait(driver, &mut done, timer.as_mut(), stopped.as_mut()).await;
             self.now = Instant::now();
             self.watch_traffic(driver.traffic());
+            if driver.is_flushed() {
+                self.count_discarded();
+            }
             match woke {
                 Woke::Driver(result) => {
                     self.settle(&mut done);
@@ -190,13 +212,35 @@ impl<'a> Pass<'a> {
 
     /// Whether nothing is left to do. Notes when the last request was settled; from there on only late replies are
     /// waited for, so that the next pass starts on a connection that owes nothing.
-    fn is_over(&mut self) -> bool {
+    fn is_over<D: Driver>(&mut self, driver: &D) -> bool {
         let stopping = self.drain_until.is_some();
-        if self.flight.waiting() > 0 || !stopping && self.agenda.due(self.now).is_some() {
+        if !stopping && self.due().is_some() || self.unflushed.requests > 0 {
+            return false;
+        }
+        let leaves = self.leaves_at_once() && driver.is_flushed();
+        if self.flight.waiting() > 0 && !leaves {
             return false;
         }
         self.settled.get_or_insert(self.now);
-        stopping || self.flight.unanswered() == 0
+        stopping || leaves || self.flight.unanswered() == 0
+    }
+
+    /// When the next request is due; `None` if none is left.
+    fn due(&self) -> Option<Instant> {
+        self.then.due().or_else(|| self.agenda.due(self.now))
+    }
+
+    fn awaits(&self) -> bool {
+        self.spec.load.replies == Replies::Await
+    }
+
+    fn discards(&self) -> bool {
+        matches!(self.spec.load.replies, Replies::Discard(_))
+    }
+
+    /// Whether something is under way, so that silence means something.
+    fn owes(&self) -> bool {
+        self.flight.unanswered() > 0 || self.unflushed.requests > 0
     }
 
     async fn wait<D: Driver>(
@@ -209,6 +253,9 @@ impl<'a> Pass<'a> {
         poll_fn(|cx| {
             if let Poll::Ready(result) = driver.poll(cx, done) {
                 return Poll::Ready(Woke::Driver(result));
+            }
+            if self.leaves_at_once() && driver.is_flushed() && self.due().is_none() {
+                return Poll::Ready(Woke::Driver(Ok(())));
             }
             if let Some(due) = self.next_due {
                 if Instant::now() >= due {
@@ -250,67 +297,18 @@ impl<'a> Pass<'a> {
     /// and the timer need not be touched when something is sent.
     fn deadline(&self) -> Instant {
         let mut at = self.now + self.spec.command.min(self.spec.silence);
-        if let Some(oldest) = self.flight.oldest() {
+        if let Some(oldest) = self.flight.oldest().filter(|_| self.awaits()) {
             at = at.min(oldest + self.spec.command);
         }
-        if self.flight.unanswered() > 0 {
+        if self.owes() {
             at = at.min(self.moved + self.spec.silence);
         }
         if self.spec.load.is_open_loop()
-            && let Some(due) = self.agenda.due(self.now)
+            && let Some(due) = self.due()
         {
             at = at.min(if due > self.now { due } else { due + self.spec.command });
         }
         at.min(self.drain_until.unwrap_or(at))
-    }
-
-    fn fill<D: Driver>(&mut self, driver: &mut D) {
-        if self.flight.unanswered() == 0 {
-            (self.moved, self.answered) = (self.now, self.now);
-        }
-        self.next_due = None;
-        let mut sent = Ops::default();
-        while let Some(due) = self.agenda.due(self.now) {
-            if due > self.now {
-                self.next_due = Some(due);
-                break;
-            }
-            if !(self.window_has_room() && driver.has_room()) {
-                self.room_since = None;
-                break;
-            }
-            let (slot, op) = self.agenda.take(self.around.dataset);
-            self.note_lag(due);
-            let version = match op {
-                Op::Write => self.ledger.send(slot, self.spec.version),
-                Op::Read => self.ledger.expected(slot),
-            };
-            let ticket = self.flight.push(Asked { slot, op, version }, due, self.now);
-            driver.submit(Request { ticket, op, place: self.share.place(slot), version });
-            sent.count(op);
-        }
-        if self.agenda.is_open_ended() && sent.all() > 0 {
-            count_scheduled(sent, self.client(), &mut self.around.tally.borrow_mut());
-        }
-    }
-
-    /// By how much a request leaves later than it could have.
-    fn note_lag(&mut self, due: Instant) {
-        let room_since = *self.room_since.get_or_insert(self.now);
-        if self.spec.load.rate.is_some() {
-            let lag = self.now.saturating_duration_since(due.max(room_since));
-            self.around.tally.borrow_mut().recorder.send_lag.record(lag, 1);
-        }
-    }
-
-    fn window_has_room(&self) -> bool {
-        match self.spec.load.pipeline {
-            Pipeline::All => true,
-            Pipeline::Window(window) => {
-                let window = u64::from(window);
-                self.flight.waiting() < window && self.flight.unanswered() < UNANSWERED_WINDOWS * window
-            }
-        }
     }
 
     fn watch_traffic(&mut self, traffic: Traffic) {
@@ -336,7 +334,7 @@ impl<'a> Pass<'a> {
         if self.drain_until.is_some_and(|until| self.now >= until) {
             return give_up(Kind::Interrupted, "the run was interrupted with the request in flight".to_owned());
         }
-        if self.flight.unanswered() == 0 {
+        if !self.owes() {
             return Ok(());
         }
         let silence = self.spec.silence;
@@ -344,7 +342,7 @@ impl<'a> Pass<'a> {
             let text = format!("no byte moved for {} s with requests in flight", silence.as_secs_f64());
             return give_up(Kind::Silent, text);
         }
-        if self.now >= self.answered + DRIBBLES * silence {
+        if !self.discards() && self.now >= self.answered + DRIBBLES * silence {
             let waited = (DRIBBLES * silence).as_secs_f64();
             return give_up(Kind::Silent, format!("bytes dribbled in, but no whole reply for {waited} s"));
         }

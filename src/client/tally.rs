@@ -80,7 +80,7 @@ impl Tally {
             .iter()
             .map(|Row { client, record }| ClientProgress {
                 client: *client,
-                done: record.requests.ok + record.requests.failed + record.requests.timed_out,
+                done: record.settled,
                 timeouts: record.requests.timed_out,
                 errors: record.requests.failed,
             })

@@ -1,8 +1,8 @@
 //! Who wrote a value: (client, index, version) sealed into the 122 free bits of a UUID, and opened again.
 //!
 //! The seal is a keyed permutation of 122 bits (a balanced Feistel network over two halves of 61), so that no two authors
-//! share a value and the bytes look random. 46 bits are left over; they are zero before sealing, so a value that nobody
-//! wrote opens with probability 2⁻⁴⁶.
+//! share a value and the bytes look random. 46 bits are left over (36 for hashes, which name a field); they are zero before
+//! sealing, so a value that nobody wrote opens with probability 2⁻⁴⁶.
 
 use super::{Place, Version};
 
@@ -11,6 +11,8 @@ pub const CLIENT_BITS: u32 = 20;
 /// Bits that name one of its keys.
 pub const INDEX_BITS: u32 = 40;
 const VERSION_BITS: u32 = 16;
+/// Bits that name a field of a hash; all zero for strings.
+pub const FIELD_BITS: u32 = 10;
 
 /// Length of a UUID as text.
 pub const UUID_LEN: usize = 36;
@@ -26,27 +28,30 @@ pub struct Author {
     pub place: Place,
     /// Its version.
     pub version: Version,
+    /// Which field of a hash; 0 for strings.
+    pub field: u16,
 }
 
 impl Author {
     /// The author at `place` in `version`.
     pub fn of(place: Place, version: Version) -> Self {
-        Self { place, version }
+        Self { place, version, field: 0 }
     }
 
-    /// Two halves of 61 bits; the upper 46 bits together are the check and stay zero.
+    /// Two halves of 61 bits; the bits that are left over are the check and stay zero.
     fn pack(self) -> (u64, u64) {
         let upper = u64::from(self.place.client) << VERSION_BITS | u64::from(self.version);
-        (upper, self.place.index)
+        (upper, u64::from(self.field) << INDEX_BITS | self.place.index)
     }
 
     fn unpack(upper: u64, lower: u64) -> Option<Self> {
         let version = (upper & ((1 << VERSION_BITS) - 1)) as Version;
         let client = upper >> VERSION_BITS;
-        if client >> CLIENT_BITS != 0 || lower >> INDEX_BITS != 0 {
+        if client >> CLIENT_BITS != 0 || lower >> (INDEX_BITS + FIELD_BITS) != 0 {
             return None;
         }
-        Some(Self { place: Place { client: client as u32, index: lower }, version })
+        let place = Place { client: client as u32, index: lower & ((1 << INDEX_BITS) - 1) };
+        Some(Self { place, version, field: (lower >> INDEX_BITS) as u16 })
     }
 }
 

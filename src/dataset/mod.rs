@@ -6,14 +6,18 @@
 
 mod author;
 mod body;
+mod fields;
 mod order;
 mod pick;
+mod stream;
 mod template;
 mod value;
 
 pub use author::{Author, Mix};
+pub use fields::{Field, HashReading};
 pub use order::Order;
 pub use pick::{Pick, Picker};
+pub use stream::LongReading;
 pub use template::Template;
 pub use value::{Alphabet, Sizes, ValuePattern};
 
@@ -62,6 +66,15 @@ pub enum Reading {
     Corrupt,
 }
 
+/// How long keys live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Seconds from the write on; at least 1.
+    pub seconds: u64,
+    /// Written together with the value where the command can (`SET … EX`); else by an `EXPIRE` of its own, always.
+    pub as_option: bool,
+}
+
 /// The data of a run.
 #[derive(Clone, Debug)]
 pub struct Dataset {
@@ -71,6 +84,9 @@ pub struct Dataset {
     first: u64,
     key: KeyPattern,
     value: ValuePattern,
+    /// The fields of a hash; empty for strings.
+    fields: Vec<Field>,
+    expiry: Option<Expiry>,
     order: Order,
     key_mix: Mix,
     value_mix: Mix,
@@ -85,6 +101,8 @@ impl Dataset {
     pub const MAX_CLIENTS: u32 = 1 << author::CLIENT_BITS;
     /// The most keys per client that a value can name.
     pub const MAX_KEYS: u64 = 1 << author::INDEX_BITS;
+    /// The most fields of a hash that a value can name.
+    pub const MAX_FIELDS: usize = 1 << author::FIELD_BITS;
 
     /// A dataset of `keys` keys for each of `clients` clients, whose numbers `{n}` and `{i}` start at `first`.
     ///
@@ -106,10 +124,22 @@ impl Dataset {
             first,
             key,
             value,
+            fields: Vec::new(),
+            expiry: None,
             order,
             key_mix: Mix::new(seed, KEY_DOMAIN),
             value_mix: Mix::new(seed, VALUE_DOMAIN),
         }
+    }
+
+    /// The same data as hashes of these fields: at most [`Self::MAX_FIELDS`], no two of one name.
+    pub fn with_fields(self, fields: Vec<Field>) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// The same data, with keys that live so long.
+    pub fn with_expiry(self, expiry: Option<Expiry>) -> Self {
+        Self { expiry, ..self }
     }
 
     /// The seed from which every byte follows.
@@ -140,6 +170,11 @@ impl Dataset {
     /// What values look like.
     pub fn value_pattern(&self) -> &ValuePattern {
         &self.value
+    }
+
+    /// How long keys live; `None`: for ever.
+    pub fn expiry(&self) -> Option<Expiry> {
+        self.expiry
     }
 
     /// The order in which a pass walks over keys.
@@ -186,63 +221,85 @@ impl Dataset {
 
     /// Appends the value of `place` in `version`.
     pub fn value(&self, place: Place, version: Version, out: &mut Vec<u8>) {
-        match &self.value {
-            ValuePattern::Uuid => author::write_uuid(self.sealed(place, version), out),
-            ValuePattern::Template(template) => template.write(self.numbers(place), out),
-            ValuePattern::Bytes { sizes, alphabet } => {
-                value::write(self.sealed(place, version), sizes.of(self.seed, place), *alphabet, out);
-            }
-        }
+        self.write_value(&self.value, Author::of(place, version), out);
     }
 
     /// The value's length in bytes; the same in every version.
     pub fn value_len(&self, place: Place) -> usize {
-        match &self.value {
+        self.len_of(&self.value, place)
+    }
+
+    /// What `got` is, read at `place` where `version` was expected. `scratch` is overwritten.
+    pub fn read(&self, place: Place, version: Version, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        self.compare(&self.value, Author::of(place, version), got, scratch)
+    }
+
+    fn write_value(&self, pattern: &ValuePattern, author: Author, out: &mut Vec<u8>) {
+        match pattern {
+            ValuePattern::Uuid => author::write_uuid(self.value_mix.seal(author), out),
+            ValuePattern::Template(template) => template.write(self.numbers(author.place), out),
+            ValuePattern::Bytes { sizes, alphabet } => {
+                value::write(self.value_mix.seal(author), sizes.of(self.seed, author.place), *alphabet, out);
+            }
+        }
+    }
+
+    fn len_of(&self, pattern: &ValuePattern, place: Place) -> usize {
+        match pattern {
             ValuePattern::Uuid => author::UUID_LEN,
             ValuePattern::Template(template) => template.len(self.numbers(place)),
             ValuePattern::Bytes { sizes, .. } => sizes.of(self.seed, place),
         }
     }
 
-    /// What `got` is, read at `place` where `version` was expected. `scratch` is overwritten.
-    pub fn read(&self, place: Place, version: Version, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        let matched = match &self.value {
-            ValuePattern::Uuid => author::is_uuid(self.sealed(place, version), got),
+    fn compare(&self, pattern: &ValuePattern, expected: Author, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        let matched = match pattern {
+            ValuePattern::Uuid => author::is_uuid(self.value_mix.seal(expected), got),
             ValuePattern::Bytes { sizes, alphabet } => {
-                value::matches(self.sealed(place, version), sizes.of(self.seed, place), *alphabet, got, scratch)
+                let (sealed, bytes) = (self.value_mix.seal(expected), sizes.of(self.seed, expected.place));
+                value::matches(sealed, bytes, *alphabet, got, scratch)
             }
             ValuePattern::Template(template) => {
                 scratch.clear();
-                template.write(self.numbers(place), scratch);
+                template.write(self.numbers(expected.place), scratch);
                 scratch.as_slice() == got
             }
         };
-        if matched { Reading::Matched } else { self.classify(place, got, scratch) }
+        if matched { Reading::Matched } else { self.classify(pattern, expected, got, scratch) }
     }
 
-    /// The slow half of [`Self::read`]: whose value is it?
-    fn classify(&self, place: Place, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        let sealed = match &self.value {
-            ValuePattern::Uuid => author::parse_uuid(got),
-            ValuePattern::Bytes { alphabet, .. } => value::parse(got, *alphabet),
-            ValuePattern::Template(template) => return self.classify_template(template, place, got),
-        };
-        let Some(author) = sealed.and_then(|sealed| self.value_mix.open(sealed)) else {
-            return Reading::Corrupt;
-        };
+    /// The slow half of [`Self::compare`]: whose value is it?
+    fn classify(&self, pattern: &ValuePattern, expected: Author, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        if let ValuePattern::Template(template) = pattern {
+            return self.classify_template(template, expected.place, got);
+        }
+        let Some(author) = self.claimed(pattern, got) else { return Reading::Corrupt };
         // The head names an author; the rest must be that author's too.
         scratch.clear();
-        self.value(author.place, author.version, scratch);
-        if scratch.as_slice() != got {
-            Reading::Corrupt
-        } else if author.place == place {
+        self.write_value(pattern, author, scratch);
+        if scratch.as_slice() == got { Self::of_author(author, expected) } else { Reading::Corrupt }
+    }
+
+    /// Who wrote a value that begins with `head`, as far as that tells.
+    fn claimed(&self, pattern: &ValuePattern, head: &[u8]) -> Option<Author> {
+        let sealed = match pattern {
+            ValuePattern::Uuid => author::parse_uuid(head),
+            ValuePattern::Bytes { alphabet, .. } => value::parse(head, *alphabet),
+            ValuePattern::Template(_) => None,
+        };
+        let author = self.value_mix.open(sealed?)?;
+        (usize::from(author.field) < self.fields.len().max(1)).then_some(author)
+    }
+
+    /// What `author`'s value is where `expected`'s should be.
+    fn of_author(author: Author, expected: Author) -> Reading {
+        if author == expected {
+            Reading::Matched
+        } else if author.place == expected.place && author.field == expected.field {
             Reading::OtherVersion(author.version)
         } else {
-            Reading::Foreign(Owner {
-                client: author.place.client,
-                index: Some(author.place.index),
-                version: Some(author.version),
-            })
+            let Author { place, version, .. } = author;
+            Reading::Foreign(Owner { client: place.client, index: Some(place.index), version: Some(version) })
         }
     }
 
@@ -283,7 +340,13 @@ impl Dataset {
 
     /// What a wrong value cannot tell in this dataset, for people; `None` if every class can be told.
     pub fn blind_spot(&self) -> Option<&'static str> {
-        match &self.value {
+        let patterns: Vec<&ValuePattern> =
+            if self.fields.is_empty() { vec![&self.value] } else { self.fields.iter().map(|f| &f.value).collect() };
+        patterns.into_iter().find_map(Self::blind_spot_of)
+    }
+
+    fn blind_spot_of(pattern: &ValuePattern) -> Option<&'static str> {
+        match pattern {
             ValuePattern::Uuid => None,
             ValuePattern::Bytes { sizes, alphabet } => (sizes.smallest() < value::head_len(*alphabet))
                 .then_some("values are too short to name their author: a wrong one is reported as corrupt"),
@@ -317,10 +380,6 @@ impl Dataset {
             i: self.first + place.index,
             client: u64::from(place.client),
         }
-    }
-
-    fn sealed(&self, place: Place, version: Version) -> u128 {
-        self.value_mix.seal(Author::of(place, version))
     }
 }
 

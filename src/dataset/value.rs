@@ -161,6 +161,36 @@ pub fn matches(sealed: u128, bytes: usize, alphabet: Alphabet, got: &[u8], scrat
     scratch == head && body::matches(body_key(upper, lower), alphabet, 0, rest)
 }
 
+/// Appends the bytes `from … to` of the value that `sealed` begins.
+pub fn write_piece(sealed: u128, alphabet: Alphabet, from: usize, to: usize, out: &mut Vec<u8>) {
+    let head = head_len(alphabet);
+    if from < head {
+        let begin = out.len();
+        write(sealed, to.min(head), alphabet, out);
+        out.drain(begin..begin + from);
+    }
+    if to > head {
+        let (upper, lower) = halves(sealed);
+        let at = from.max(head);
+        body::append(body_key(upper, lower), alphabet, at - head, to - at, out);
+    }
+}
+
+/// Whether `got` are the bytes from `from` on of the value that `sealed` begins. `scratch` is overwritten.
+pub fn piece_matches(sealed: u128, alphabet: Alphabet, from: usize, got: &[u8], scratch: &mut Vec<u8>) -> bool {
+    let (head, rest) = got.split_at(got.len().min(head_len(alphabet).saturating_sub(from)));
+    if !head.is_empty() {
+        scratch.clear();
+        write_piece(sealed, alphabet, from, from + head.len(), scratch);
+        if scratch != head {
+            return false;
+        }
+    }
+    let (upper, lower) = halves(sealed);
+    let behind = (from + head.len()).saturating_sub(head_len(alphabet));
+    rest.is_empty() || body::matches(body_key(upper, lower), alphabet, behind, rest)
+}
+
 fn halves(sealed: u128) -> (u64, u64) {
     ((sealed >> HALF_BITS) as u64, sealed as u64 & ((1 << HALF_BITS) - 1))
 }

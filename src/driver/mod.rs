@@ -10,44 +10,60 @@ mod fred;
 pub mod scripted;
 mod socket;
 mod visit;
+mod words;
 
 use std::task::{Context, Poll};
 
 use crate::dataset::{Place, Reading, Version};
-use crate::wire::fault::{Broken, Fault};
+use crate::plan::Command;
+use crate::wire::fault::{Broken, Fault, Kind, Stage};
 
 pub use connect::{AnyDriver, Connector};
 pub use fred::FredDriver;
 pub use socket::SocketDriver;
 pub use visit::Visitor;
 
-/// A request for one key.
+/// A request for one key, or for a batch of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// The caller's name for it; comes back in its [`Completion`].
     pub ticket: u64,
-    /// What to do with the key.
-    pub op: Op,
-    /// Whose key.
+    /// What to do with the keys.
+    pub command: Command,
+    /// Whose key: the first one of a batch.
     pub place: Place,
     /// The version to write, or to expect.
     pub version: Version,
+    /// Further keys of a batch.
+    pub more: u32,
 }
 
-/// What is done with a key.
+/// A key, with the version of its value that is written or expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keyed {
+    /// Whose key.
+    pub place: Place,
+    /// The version.
+    pub version: Version,
+}
+
+/// What a pass does with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// `SET key value`.
+    /// Writes them.
     Write,
-    /// `GET key`, and every byte compared.
+    /// Reads them, and compares every byte.
     Read,
 }
 
-/// A request that has been answered.
+/// A request that has been answered, or the part of its answer that is about one key: a batch that was read completes once
+/// for each key, all together and in order.
 #[derive(Debug)]
 pub struct Completion {
     /// The request's ticket.
     pub ticket: u64,
+    /// Which key of a batch that was read, from 0. All else is answered for the whole batch, as 0.
+    pub key: u32,
     /// What the answer was.
     pub outcome: Outcome,
     /// What was found, or the error's text, if the answer was not the right one; see [`note`].
@@ -63,7 +79,9 @@ pub enum Outcome {
     Read(Reading),
     /// There is no such key.
     Missing,
-    /// The server answered with an error. The write was not executed, the reading not done.
+    /// What belongs to a key beside its value is as it should be: its expiry.
+    Done,
+    /// The server answered with an error, or with what should not be. A write was not executed, a reading not done.
     Refused(Fault),
 }
 
@@ -82,8 +100,8 @@ pub trait Driver {
     /// again after a [`Self::poll`] that was ready.
     fn has_room(&self) -> bool;
 
-    /// Takes a request; it goes out with the next [`Self::poll`] at the latest.
-    fn submit(&mut self, request: Request);
+    /// Takes a request, with the further keys of a batch; it goes out with the next [`Self::poll`] at the latest.
+    fn submit(&mut self, request: Request, more: &[Keyed]);
 
     /// Moves what can be moved and appends what has been answered. Ready as soon as there is a completion, new room or part
     /// of a reply, so that the caller can look at the clock; pending (and `cx` woken later) otherwise.
@@ -92,11 +110,49 @@ pub trait Driver {
     /// The connection is lost. Completions that arrived before the loss have been appended.
     fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>>;
 
+    /// From now on no reply is read, and no request completes.
+    fn discard_replies(&mut self);
+
+    /// Whether all that was taken has been handed to the system. A library that does not tell says yes.
+    fn is_flushed(&self) -> bool;
+
+    /// Says that nothing more will come, and reads and drops what the server still has to say, until it closes, too.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>>;
+
     /// Bytes moved so far; also how the loop notices silence. A library that does not tell counts what it can.
     fn traffic(&self) -> Traffic;
 
     /// The server's name for this connection (`CLIENT ID`), if it told.
     fn client_id(&self) -> Option<u64>;
+}
+
+/// What the number that answers an `EXPIRE` means.
+fn expire_answer(number: i64) -> (Outcome, Option<Box<str>>) {
+    match number {
+        1 => (Outcome::Done, None),
+        other => {
+            let fault = Fault::new(Stage::Reply, Kind::NoKey);
+            (Outcome::Refused(fault), Some(format!("EXPIRE says {other}: there is no such key").into()))
+        }
+    }
+}
+
+/// What the number that answers a `TTL` means for a key that lives for `seconds`. A key that is not there has been judged
+/// by its reading.
+fn ttl_answer(number: i64, seconds: u64) -> (Outcome, Option<Box<str>>) {
+    let wrong = match u64::try_from(number) {
+        Ok(left) if left <= seconds => None,
+        Ok(left) => Some(format!("TTL says {left}, more than the {seconds} s that were asked for")),
+        Err(_) if number == -2 => None,
+        Err(_) => Some(format!("TTL says {number}: the key never expires")),
+    };
+    match wrong {
+        None => (Outcome::Done, None),
+        Some(text) => (Outcome::Refused(Fault::new(Stage::Reply, Kind::NoExpiry)), Some(text.into())),
+    }
 }
 
 /// The longest piece of a wrong value or an error text that is kept.

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{Completion, Driver, Op, Outcome, Request, Traffic};
+use super::{Completion, Driver, Keyed, Outcome, Request, Traffic};
 use crate::dataset::{Place, Reading, Version};
+use crate::plan::Command;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 
 /// What becomes of the n-th request, counted from 0 over the whole life of the connection.
@@ -39,6 +40,9 @@ pub struct ScriptedDriver {
     answers: VecDeque<(Instant, Completion)>,
     silent: bool,
     broken: bool,
+    discards: bool,
+    /// Whether it was told that nothing more comes.
+    pub closed: bool,
     traffic: Traffic,
     /// The highest number of requests that were unanswered at a time.
     pub deepest: usize,
@@ -56,52 +60,71 @@ impl ScriptedDriver {
             answers: VecDeque::new(),
             silent: false,
             broken: false,
+            discards: false,
+            closed: false,
             traffic: Traffic::default(),
             deepest: 0,
             timer: Box::pin(sleep_until(Instant::now())),
         }
     }
 
-    fn execute(&mut self, request: &Request) -> Outcome {
-        match request.op {
-            Op::Write => {
-                self.store.insert(request.place, request.version);
-                Outcome::Stored
+    /// Requests that it owes an answer.
+    fn unanswered(&self) -> usize {
+        self.answers.iter().filter(|(_, completion)| completion.key == 0).count()
+    }
+
+    /// What it answers: once, or once for each key of a batch that is read.
+    fn execute(&mut self, request: &Request, more: &[Keyed]) -> Vec<Outcome> {
+        let first = Keyed { place: request.place, version: request.version };
+        let keys = std::iter::once(&first).chain(more);
+        match request.command {
+            Command::Set | Command::Mset | Command::Hset => {
+                self.store.extend(keys.map(|key| (key.place, key.version)));
+                vec![Outcome::Stored]
             }
-            Op::Read => match self.store.get(&request.place) {
-                None => Outcome::Missing,
-                Some(&version) if version == request.version => Outcome::Read(Reading::Matched),
-                Some(&version) => Outcome::Read(Reading::OtherVersion(version)),
-            },
+            Command::Expire | Command::Ttl => vec![Outcome::Done],
+            Command::Get | Command::Mget | Command::Hgetall => {
+                let read = |key: &Keyed| match self.store.get(&key.place) {
+                    None => Outcome::Missing,
+                    Some(&version) if version == key.version => Outcome::Read(Reading::Matched),
+                    Some(&version) => Outcome::Read(Reading::OtherVersion(version)),
+                };
+                keys.map(read).collect()
+            }
         }
     }
 }
 
 impl Driver for ScriptedDriver {
     fn has_room(&self) -> bool {
-        self.answers.len() < self.room
+        self.unanswered() < self.room
     }
 
-    fn submit(&mut self, request: Request) {
+    fn submit(&mut self, request: Request, more: &[Keyed]) {
         let fate = (self.script)(self.count);
         self.count += 1;
         self.traffic.sent += 1;
-        let (outcome, delay) = match fate {
-            Fate::Answer(delay) => (self.execute(&request), delay),
-            Fate::Refuse(kind, delay) => (Outcome::Refused(Fault::new(Stage::Reply, kind)), delay),
+        let (outcomes, delay) = match fate {
+            Fate::Answer(delay) => (self.execute(&request, more), delay),
+            Fate::Refuse(kind, delay) => (vec![Outcome::Refused(Fault::new(Stage::Reply, kind))], delay),
             Fate::Silence => {
                 self.silent = true;
-                (self.execute(&request), Duration::ZERO)
+                (self.execute(&request, more), Duration::ZERO)
             }
             Fate::Break => {
                 self.broken = true;
                 return;
             }
         };
+        if self.discards {
+            return;
+        }
         // Replies keep the order of their requests.
         let at = self.answers.back().map_or(Instant::now() + delay, |(last, _)| (*last).max(Instant::now() + delay));
-        self.answers.push_back((at, Completion { ticket: request.ticket, outcome, note: None }));
-        self.deepest = self.deepest.max(self.answers.len());
+        for (outcome, key) in outcomes.into_iter().zip(0..) {
+            self.answers.push_back((at, Completion { ticket: request.ticket, key, outcome, note: None }));
+        }
+        self.deepest = self.deepest.max(self.unanswered());
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {
@@ -113,7 +136,7 @@ impl Driver for ScriptedDriver {
                 done.push(completion);
             }
         }
-        if done.len() > before {
+        if done.len() > before || self.discards && !self.broken {
             return Poll::Ready(Ok(()));
         }
         if self.broken {
@@ -127,6 +150,19 @@ impl Driver for ScriptedDriver {
             }
         }
         Poll::Pending
+    }
+
+    fn discard_replies(&mut self) {
+        self.discards = true;
+    }
+
+    fn is_flushed(&self) -> bool {
+        !self.broken
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        self.closed = true;
+        if self.silent { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 
     fn traffic(&self) -> Traffic {

@@ -1,9 +1,11 @@
 //! RESP on a plain stream: the fastest way to load a server, and the one whose every byte is ours.
 //!
-//! Commands are written straight into the send buffer, a whole window at a time; replies are scanned and compared in place.
-//! Redis answers a connection's requests in order, so a queue of what was asked is all that matches replies to requests.
+//! Commands are written straight into the send buffer (`outgoing`), a whole window at a time; replies are scanned and
+//! compared in place (`replies`).
 
-use std::collections::VecDeque;
+mod outgoing;
+mod replies;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,13 +13,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Completion, Driver, Op, Outcome, Request, Traffic, note};
-use crate::dataset::{Dataset, Reading};
+use self::outgoing::Outgoing;
+use self::replies::{Replies, Taken};
+use super::{Completion, Driver, Keyed, Request, Traffic};
+use crate::dataset::Dataset;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
-use crate::wire::resp::{self, Reply, Scan};
 
-/// Encoding stops at so many unsent bytes: enough for one write to be worth its system call.
-const SEND_AHEAD: usize = 64 * 1024;
 /// An idle connection costs no more than this; the buffer grows when replies fill it.
 const FIRST_READ_BUFFER: usize = 4 * 1024;
 /// Growing further saves no system calls worth having.
@@ -28,11 +29,10 @@ pub struct SocketDriver<S> {
     stream: S,
     dataset: Arc<Dataset>,
     client_id: Option<u64>,
-    asked: VecDeque<Request>,
-    send: Vec<u8>,
-    sent: usize,
+    outgoing: Outgoing,
+    /// `None` if replies are not read.
+    replies: Option<Replies>,
     receive: ReadBuffer,
-    scratch: Vec<u8>,
     traffic: Traffic,
     /// Why the connection is lost, kept until the completions before it were taken.
     broken: Option<Broken>,
@@ -52,11 +52,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
             stream,
             dataset,
             client_id,
-            asked: VecDeque::new(),
-            send: Vec::new(),
-            sent: 0,
+            outgoing: Outgoing::default(),
+            replies: Some(Replies::default()),
             receive: ReadBuffer { bytes: Vec::new(), start: 0, end: 0 },
-            scratch: Vec::new(),
             traffic: Traffic::default(),
             broken: None,
         }
@@ -64,22 +62,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
 
     /// Writes until the system takes no more.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
-        while self.sent < self.send.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.send[self.sent..]) {
-                Poll::Ready(Ok(0)) => return Err(broken(Stage::Write, &io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(bytes)) => {
-                    self.sent += bytes;
-                    self.traffic.sent += bytes as u64;
+        loop {
+            while !self.outgoing.unsent().is_empty() {
+                match Pin::new(&mut self.stream).poll_write(cx, self.outgoing.unsent()) {
+                    Poll::Ready(Ok(0)) => return Err(broken(Stage::Write, &io::ErrorKind::WriteZero.into())),
+                    Poll::Ready(Ok(bytes)) => {
+                        self.outgoing.advance(bytes);
+                        self.traffic.sent += bytes as u64;
+                    }
+                    Poll::Ready(Err(error)) => return Err(broken(Stage::Write, &error)),
+                    Poll::Pending => return self.poll_flush(cx),
                 }
-                Poll::Ready(Err(error)) => return Err(broken(Stage::Write, &error)),
-                Poll::Pending => return self.poll_flush(cx),
+            }
+            if !self.outgoing.refill(&self.dataset) {
+                return self.poll_flush(cx);
             }
         }
-        if self.sent > 0 {
-            self.send.clear();
-            self.sent = 0;
-        }
-        self.poll_flush(cx)
     }
 
     /// TLS keeps a record of its own; on a plain socket this does nothing.
@@ -110,25 +108,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
         }
     }
 
-    /// Turns whole replies into completions.
+    /// Turns replies into completions.
     fn understand(&mut self, done: &mut Vec<Completion>) -> Result<(), Broken> {
+        let Some(replies) = &mut self.replies else { return Ok(()) };
         while self.receive.start < self.receive.end {
             let arrived = &self.receive.bytes[self.receive.start..self.receive.end];
-            match resp::scan(arrived).map_err(|malformed| protocol(malformed.to_string()))? {
-                Scan::More { .. } if matches!(arrived[0], b'*' | b'%' | b'~') => {
-                    // No command of ours is answered so, and the rest might never come.
-                    return Err(protocol(format!("a request was answered with an aggregate: {}", note(arrived))));
-                }
-                Scan::More { need } => {
+            match replies.take(arrived, &self.dataset, done)? {
+                Taken::Used(used) => self.receive.start += used,
+                Taken::More(need) => {
                     self.receive.want(need);
                     return Ok(());
-                }
-                Scan::Reply { reply, used } => {
-                    let Some(request) = self.asked.pop_front() else {
-                        return Err(protocol(format!("a reply that nobody asked for: {}", note(&arrived[..used]))));
-                    };
-                    done.push(complete(&request, reply, &self.dataset, &mut self.scratch)?);
-                    self.receive.start += used;
                 }
             }
         }
@@ -138,6 +127,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
     /// One round of sending and receiving; `true` if bytes arrived.
     fn exchange(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Result<bool, Broken> {
         let sent = self.poll_send(cx);
+        if self.replies.is_none() {
+            return sent.map(|()| false);
+        }
         // A server that refuses says why before it closes, so what it said is read even if sending failed.
         let received = self.poll_receive(cx, done);
         match (sent, received) {
@@ -150,12 +142,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
     fn has_room(&self) -> bool {
-        self.send.len() - self.sent < SEND_AHEAD
+        self.outgoing.has_room()
     }
 
-    fn submit(&mut self, request: Request) {
-        encode(&request, &self.dataset, &mut self.send);
-        self.asked.push_back(request);
+    fn submit(&mut self, request: Request, more: &[Keyed]) {
+        self.outgoing.take(request, more, &self.dataset);
+        if let Some(replies) = &mut self.replies {
+            replies.expect(request, more);
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {
@@ -175,7 +169,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
             // Also after part of a long reply: the caller looks at the clock, and comes back for the rest.
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) if !had_room && self.has_room() => Poll::Ready(Ok(())),
+            // Whoever reads no replies waits for this.
+            Ok(false) if self.replies.is_none() && self.is_flushed() => Poll::Ready(Ok(())),
             Ok(false) => Poll::Pending,
+        }
+    }
+
+    fn discard_replies(&mut self) {
+        self.replies = None;
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        self.poll_send(cx)?;
+        if !self.is_flushed() {
+            return Poll::Pending;
+        }
+        match Pin::new(&mut self.stream).poll_shutdown(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(Stage::Write, &error))),
+            Poll::Ready(Ok(())) => {}
+        }
+        // What still comes is dropped in place.
+        loop {
+            (self.receive.start, self.receive.end) = (0, 0);
+            let mut space = ReadBuf::new(self.receive.space());
+            match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(Stage::Read, &error))),
+                Poll::Ready(Ok(())) if space.filled().is_empty() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) => self.traffic.received += space.filled().len() as u64,
+            }
         }
     }
 
@@ -225,70 +252,6 @@ impl ReadBuffer {
             }
         }
     }
-}
-
-/// Appends the command of a request.
-fn encode(request: &Request, dataset: &Dataset, out: &mut Vec<u8>) {
-    match request.op {
-        Op::Write => {
-            out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-            resp::length(dataset.key_len(request.place), out);
-            dataset.key(request.place, out);
-            out.extend_from_slice(b"\r\n");
-            resp::length(dataset.value_len(request.place), out);
-            dataset.value(request.place, request.version, out);
-        }
-        Op::Read => {
-            out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
-            resp::length(dataset.key_len(request.place), out);
-            dataset.key(request.place, out);
-        }
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
-/// What a reply says of its request. A reply of a shape that the command cannot have means that replies and requests are
-/// out of step, so nothing on this connection can be believed any more.
-fn complete(
-    request: &Request,
-    reply: Reply<'_>,
-    dataset: &Dataset,
-    scratch: &mut Vec<u8>,
-) -> Result<Completion, Broken> {
-    let plain = |outcome| Completion { ticket: request.ticket, outcome, note: None };
-    let completion = match (request.op, reply) {
-        (Op::Write, Reply::Simple(b"OK")) => plain(Outcome::Stored),
-        (Op::Read, Reply::Null) => plain(Outcome::Missing),
-        (Op::Read, Reply::Bulk(got)) => {
-            let reading = dataset.read(request.place, request.version, got, scratch);
-            let wrong = reading != Reading::Matched;
-            Completion { note: wrong.then(|| note(got)), ..plain(Outcome::Read(reading)) }
-        }
-        (_, Reply::Error(text)) => {
-            let fault = Fault::new(Stage::Reply, Kind::from_reply(text));
-            Completion { note: Some(note(text)), ..plain(Outcome::Refused(fault)) }
-        }
-        (op, reply) => {
-            let command = if op == Op::Write { "SET" } else { "GET" };
-            return Err(protocol(format!("{command} was answered with {}", describe(reply))));
-        }
-    };
-    Ok(completion)
-}
-
-fn describe(reply: Reply<'_>) -> String {
-    match reply {
-        Reply::Simple(text) => format!("the status \"{}\"", note(text)),
-        Reply::Error(text) => format!("the error \"{}\"", note(text)),
-        Reply::Integer(number) => format!("the number {number}"),
-        Reply::Bulk(bytes) => format!("the value \"{}\"", note(bytes)),
-        Reply::Null => "nothing".to_owned(),
-        Reply::Other(bytes) => format!("\"{}\"", note(bytes)),
-    }
-}
-
-fn protocol(text: String) -> Broken {
-    Broken { fault: Fault::new(Stage::Reply, Kind::Protocol), text }
 }
 
 fn broken(stage: Stage, error: &io::Error) -> Broken {

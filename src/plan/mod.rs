@@ -2,6 +2,7 @@
 //!
 //! `scenario` reads what a person wrote, `resolve` turns it into this, and everything to the right works from this alone.
 
+mod command;
 mod load;
 mod phase;
 pub mod predict;
@@ -14,8 +15,9 @@ use std::time::Duration;
 
 use crate::dataset::Dataset;
 
+pub use command::{Command, Commands};
 pub use load::{Surroundings, load};
-pub use phase::{Arrivals, Churn, Load, Mix, Phase, Pipeline, Rate, Run, Sockets, Until};
+pub use phase::{Arrivals, Churn, Close, Load, Mix, Phase, Pipeline, Rate, Replies, Run, Sockets, Until};
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]
@@ -291,6 +293,8 @@ pub struct LimitSet {
     pub errors: Option<u64>,
     /// Keys acknowledged and now missing.
     pub lost: Option<u64>,
+    /// Keys that nobody had acknowledged and that are missing.
+    pub absent: Option<u64>,
     /// Stale, foreign and corrupt readings together.
     pub mismatched: Option<u64>,
     /// Highest judged latency at the median.

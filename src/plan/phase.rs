@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::dataset::Pick;
+use super::Commands;
+use crate::dataset::{Dataset, Pick};
 
 /// One load phase.
 #[derive(Clone, Debug)]
@@ -67,6 +68,13 @@ impl Run {
         }
     }
 
+    /// What it sends for the keys of `dataset`: to write them, and to read them.
+    pub fn commands(&self, dataset: &Dataset) -> Vec<Commands> {
+        let batch = self.load().map_or(1, |load| load.batch);
+        let writes = self.writes().then(|| Commands::writing(dataset, batch));
+        writes.into_iter().chain(self.reads().then(|| Commands::reading(dataset, batch))).collect()
+    }
+
     /// Whether it writes keys.
     pub const fn writes(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Mix(..))
@@ -118,17 +126,71 @@ pub struct Load {
     pub rate: Option<Rate>,
     /// When the phase is over.
     pub until: Until,
+    /// Keys per command. At least 1.
+    pub batch: u32,
+    /// What becomes of replies.
+    pub replies: Replies,
 }
 
 impl Load {
-    /// One pass over the keys, as fast as the pipeline allows.
+    /// One pass over the keys, one key per command, as fast as the pipeline allows.
     pub const fn pass(pipeline: Pipeline) -> Self {
-        Self { pipeline, rate: None, until: Until::Pass }
+        Self { pipeline, rate: None, until: Until::Pass, batch: 1, replies: Replies::Await }
     }
 
     /// Whether requests have intended moments that do not depend on replies.
     pub fn is_open_loop(&self) -> bool {
-        self.rate.is_some() || self.pipeline == Pipeline::All
+        self.rate.is_some() || self.pipeline == Pipeline::All && self.replies == Replies::Await
+    }
+}
+
+/// What becomes of the replies to what was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Waited for: they make room in the pipeline, and may come too late.
+    Await,
+    /// Not waited for: they are taken in as they come, and counted, while more is sent.
+    Forget(Close),
+    /// Never read.
+    Discard(Close),
+}
+
+impl Replies {
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Await => "await",
+            Self::Forget(_) => "forget",
+            Self::Discard(_) => "discard",
+        }
+    }
+
+    /// How the connection ends; `None` if it is kept for the next phase.
+    pub const fn close(self) -> Option<Close> {
+        match self {
+            Self::Await => None,
+            Self::Forget(close) | Self::Discard(close) => Some(close),
+        }
+    }
+}
+
+/// How a connection ends whose replies are not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The server is told that nothing more comes, and what it says is read until it closes, too: all has arrived then.
+    AfterDrain,
+    /// As soon as everything was handed to the system. Where replies were not read, the system resets the connection, and
+    /// the server loses what it had not read yet.
+    AtOnce,
+}
+
+impl Close {
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AfterDrain => "after-drain",
+            Self::AtOnce => "at-once",
+        }
     }
 }
 

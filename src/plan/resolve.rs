@@ -72,11 +72,15 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let between = judge.word(between, "`between`", Between::Flush, &between_words, &["next", "again"]);
     let (mut clients, loader_cores) = self::clients(clients, cores, &mut judge);
     let timeouts = self::timeouts(timeouts, &mut judge);
-    let dataset = data::dataset(dataset, seed, &clients, &mut judge);
-    let (server, server_cores) = target::server(target, folder, cores, dataset.as_ref(), &mut judge);
+    let data = data::dataset(dataset, seed, &clients, &mut judge);
+    let (server, server_cores) = target::server(target, folder, cores, data.as_ref(), &mut judge);
     let (flush, cleanup) = target::before_and_after(target, &mut judge);
+    let written = phases;
     let phases = phases::phases(phases, &mut judge);
     phases::advise(&phases, clients.driver, &mut judge);
+    if let Some(data) = &data {
+        phases::feasible(written, &phases, dataset, data, clients.driver, &mut judge);
+    }
     phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
     let sample_interval = interval(sample, &mut judge);
@@ -97,7 +101,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
         Server::Builtin(builtin) => builtin.cpus = for_server,
     }
     clients.cpus = for_loader;
-    let (dataset, advice) = (dataset?, judge.finish()?);
+    let (dataset, advice) = (data?, judge.finish()?);
     let mut plan = Plan {
         name,
         description: description.value().map(|text| text.value.clone()),

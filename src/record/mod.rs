@@ -101,6 +101,8 @@ pub const EXAMPLES: usize = 100;
 pub struct ClientRecord {
     /// Its requests.
     pub requests: Requests,
+    /// Its keys that were written or read, or given up.
+    pub settled: u64,
     /// Of its keys, those acknowledged and now missing.
     pub lost: u64,
     /// Stale, foreign and corrupt together.
@@ -138,6 +140,8 @@ pub struct Connects {
 pub struct Recorder {
     /// Requests.
     pub requests: Requests,
+    /// Those among them that follow others: EXPIRE and TTL.
+    pub then: Requests,
     /// Keys.
     pub keys: Keys,
     /// Timeouts.
@@ -164,6 +168,19 @@ impl Requests {
     /// Whether nothing went missing in the counting.
     pub fn conserved(&self) -> bool {
         self.scheduled == self.ok + self.failed + self.timed_out + self.discarded + self.unsent
+    }
+
+    /// Those that are not among `part`.
+    pub fn less(&self, part: &Self) -> Self {
+        let Self { scheduled, ok, failed, timed_out, discarded, unsent } = part;
+        Self {
+            scheduled: self.scheduled.saturating_sub(*scheduled),
+            ok: self.ok.saturating_sub(*ok),
+            failed: self.failed.saturating_sub(*failed),
+            timed_out: self.timed_out.saturating_sub(*timed_out),
+            discarded: self.discarded.saturating_sub(*discarded),
+            unsent: self.unsent.saturating_sub(*unsent),
+        }
     }
 
     /// Adds another count.
@@ -282,6 +299,7 @@ impl Recorder {
     pub fn add(&mut self, other: &Self) {
         let Self {
             requests,
+            then,
             keys,
             timeouts,
             errors,
@@ -294,6 +312,7 @@ impl Recorder {
             wrong,
         } = other;
         self.requests.add(requests);
+        self.then.add(then);
         self.keys.add(keys);
         self.timeouts.add(timeouts);
         self.errors.add(errors);
@@ -323,7 +342,7 @@ impl Recorder {
 
     /// Whether nothing went missing in the counting.
     pub fn conserved(&self) -> bool {
-        self.requests.conserved() && self.keys.conserved()
+        self.requests.conserved() && self.then.conserved() && self.keys.conserved()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Makes the result as it is stored out of the working types of a finished run.
 
+mod loss;
+
 use jiff::Timestamp;
 
 use super::result::{self, SCHEMA};
 use super::wording;
 use crate::dataset::{Dataset, Owner, Place};
 use crate::driver::note;
-use crate::plan::{Churn, Pipeline, Plan, Sockets};
+use crate::plan::{Churn, Pipeline, Plan, Replies, Sockets};
 use crate::record::{ClientRecord, Connects, ErrorCount, Keys, Latency, Recorder, Requests, Timeouts, WrongReading};
 use crate::verdict::{
     Ceiling, ConnectionCounts, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled,
@@ -63,16 +65,18 @@ fn runs(dataset: &Dataset, outcome: &Outcome, reconciliations: &[Reconciliation]
                 Reconciled::NotPossible(_) => None,
             }),
             server_calls: reconciliation.and_then(|r| r.calls),
-            phases: run.phases.iter().map(|phase| self::phase(dataset, phase)).collect(),
+            phases: (0..run.phases.len()).map(|at| phase(dataset, run, at, &outcome.environment)).collect(),
         }
     };
     outcome.runs.iter().enumerate().map(run).collect()
 }
 
-fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
+fn phase(dataset: &Dataset, run: &RunOutcome, at: usize, environment: &Environment) -> result::Phase {
+    let phase = &run.phases[at];
     let record = &phase.record;
     let Recorder {
         requests,
+        then: _,
         keys,
         timeouts,
         errors,
@@ -95,12 +99,18 @@ fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
         offered_per_second: phase.load.and_then(|load| load.rate).map(|rate| rate.per_second),
         arrivals: phase.load.and_then(|load| load.rate).map(|rate| rate.arrivals.name().to_owned()),
         churn: phase.churn.map(churn),
+        batch: phase.load.map(|load| load.batch),
+        replies: phase.load.map(|load| load.replies.name().to_owned()),
+        close: phase.load.and_then(|load| load.replies.close()).map(|close| close.name().to_owned()),
         requests: self::requests(requests),
-        keys: self::keys(keys, wrong.iter().map(|wrong| example(dataset, wrong)).collect()),
+        keys: result::Keys {
+            loss: loss::loss(dataset, run, at, &environment.server_config),
+            ..self::keys(keys, wrong.iter().map(|wrong| example(dataset, wrong)).collect())
+        },
         timeouts: self::timeouts(timeouts),
         errors: errors.rows().into_iter().map(error).collect(),
         requests_per_second: per_second(requests.ok, phase.seconds),
-        keys_per_second: per_second(keys.acknowledged + keys.checked.saturating_sub(keys.unread), phase.seconds),
+        keys_per_second: per_second(moved(phase), phase.seconds),
         bytes_sent: *bytes_sent,
         bytes_received: *bytes_received,
         latency_us: result::Latencies { service, response },
@@ -109,6 +119,13 @@ fn phase(dataset: &Dataset, phase: &PhaseOutcome) -> result::Phase {
         server: evidence(phase.evidence),
         clients: phase.clients.iter().zip(0..).map(|(record, id)| client(id, record)).collect(),
     }
+}
+
+/// Keys that were written or read; where replies were not awaited, also those that were only sent.
+fn moved(phase: &PhaseOutcome) -> u64 {
+    let keys = &phase.record.keys;
+    let sent = if phase.load.is_some_and(|load| load.replies != Replies::Await) { keys.unknown } else { 0 };
+    keys.acknowledged + sent + keys.checked.saturating_sub(keys.unread)
 }
 
 fn pipeline(pipeline: Pipeline) -> result::Pipeline {
@@ -155,6 +172,7 @@ fn keys(keys: &Keys, examples: Vec<result::Example>) -> result::Keys {
         corrupt,
         undecided,
         unread,
+        loss: None,
         examples,
     }
 }
@@ -162,8 +180,7 @@ fn keys(keys: &Keys, examples: Vec<result::Example>) -> result::Keys {
 /// Key and expected value are not kept under load: they follow from the place.
 fn example(dataset: &Dataset, wrong: &WrongReading) -> result::Example {
     let place = Place { client: wrong.client, index: wrong.index };
-    let mut expected = Vec::new();
-    dataset.value(place, wrong.version, &mut expected);
+    let expected = dataset.shown(place, wrong.version);
     result::Example {
         client: wrong.client,
         key: key(dataset, place),
@@ -249,7 +266,7 @@ fn latency(latency: &Latency) -> result::Latency {
 }
 
 fn client(id: u32, record: &ClientRecord) -> result::Client {
-    let ClientRecord { requests, lost, mismatched, took } = record;
+    let ClientRecord { requests, settled: _, lost, mismatched, took } = record;
     result::Client {
         id,
         seconds: finite(took.as_secs_f64()),

@@ -1,12 +1,13 @@
 //! The text of `keyswarm check`: a plan and its predictions, in 80 columns, without colour.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use crate::dataset::{KeyPattern, Order, ValuePattern};
+use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{
-    Churn, Cleanup, Clients, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run, Server, Sockets,
-    Spawn, Until,
+    Churn, Cleanup, Clients, Close, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Replies, Run,
+    Server, Sockets, Spawn, Until,
 };
 use crate::scenario::units::{
     counted, duration_shown, lines, number_shown, percent_text, rate_shown, size_shown, size_text,
@@ -124,27 +125,21 @@ fn data(plan: &Plan, prediction: &Prediction) -> [String; 2] {
         KeyPattern::Uuid => "uuid",
         KeyPattern::Template(template) => template.source(),
     };
-    let value = match dataset.value_pattern() {
-        ValuePattern::Uuid => "uuid".to_owned(),
-        ValuePattern::Template(template) => template.source().to_owned(),
-        ValuePattern::Bytes { sizes, alphabet } if sizes.smallest() == sizes.largest() => {
-            format!("{} {}", size_text(sizes.largest() as u64), alphabet.name())
-        }
-        ValuePattern::Bytes { sizes, alphabet } => format!(
-            "{} to {} {}, {} on average",
-            size_text(sizes.smallest() as u64),
-            size_text(sizes.largest() as u64),
-            alphabet.name(),
-            size_shown(sizes.mean() as u64)
-        ),
+    let value = match dataset.fields() {
+        [] => value(dataset.value_pattern()),
+        [field] => format!("{{{}: {}}}", field.name, value(&field.value)),
+        [field, others @ ..] => format!("{{{}: {}, … {} more}}", field.name, value(&field.value), others.len()),
     };
     let order = match dataset.order() {
         Order::Written => "",
         Order::Shuffled => ", shuffled",
     };
+    let expiry = dataset
+        .expiry()
+        .map_or(String::new(), |expiry| format!(", each for {}", duration_shown(Duration::from_secs(expiry.seconds))));
     [
         format!(
-            "{} × {}, {key} → {value}{order}, seed {}",
+            "{} × {}, {key} → {value}{expiry}{order}, seed {}",
             number_shown(dataset.clients().into()),
             counted(dataset.keys(), "key"),
             dataset.seed()
@@ -161,10 +156,31 @@ fn data(plan: &Plan, prediction: &Prediction) -> [String; 2] {
     ]
 }
 
+fn value(pattern: &ValuePattern) -> String {
+    match pattern {
+        ValuePattern::Uuid => "uuid".to_owned(),
+        ValuePattern::Template(template) => template.source().to_owned(),
+        ValuePattern::Bytes { sizes, alphabet } if sizes.smallest() == sizes.largest() => {
+            format!("{} {}", size_text(sizes.largest() as u64), alphabet.name())
+        }
+        ValuePattern::Bytes { sizes, alphabet } => format!(
+            "{} to {} {}, {} on average",
+            size_text(sizes.smallest() as u64),
+            size_text(sizes.largest() as u64),
+            alphabet.name(),
+            size_shown(sizes.mean() as u64)
+        ),
+    }
+}
+
 fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
     let names = plan.phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
-    let loads: Vec<_> =
-        plan.phases.iter().zip(&prediction.phases).map(|(phase, traffic)| load(phase, traffic)).collect();
+    let loads: Vec<_> = plan
+        .phases
+        .iter()
+        .zip(&prediction.phases)
+        .map(|(phase, traffic)| load(phase, &plan.dataset, traffic))
+        .collect();
     let widest = |column: usize| loads.iter().flatten().map(|load| load[column].chars().count()).max().unwrap_or(0);
     let (commands, pipelines, sent, received) = (widest(0), widest(1), widest(2), widest(3));
     for (at, (phase, load)) in plan.phases.iter().zip(&loads).enumerate() {
@@ -183,15 +199,23 @@ fn phases(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Resu
 }
 
 /// Command, pipeline, bytes sent and received; or the words for a phase that sends nothing.
-fn load(phase: &Phase, traffic: &Option<PhaseTraffic>) -> Result<[String; 4], String> {
-    let (command, load) = match phase.run {
+fn load(phase: &Phase, dataset: &Dataset, traffic: &Option<PhaseTraffic>) -> Result<[String; 4], String> {
+    let load = match phase.run {
         Run::Wait { duration } => return Err(format!("nothing is sent for {}", duration_shown(duration))),
         Run::Connect(churn) => return Err(self::churn(&churn)),
-        Run::Write(load) => ("SET".to_owned(), load),
-        Run::Verify(load) => ("GET".to_owned(), load),
-        Run::Mix(load, Mix { reads, pick }) => {
-            (format!("{} % GET, else SET, keys {}", reads * 100.0, pick.name()), load)
+        Run::Write(load) | Run::Verify(load) | Run::Mix(load, _) => load,
+    };
+    let names = phase.run.commands(dataset).into_iter().map(|commands| {
+        let batch = if load.batch > 1 { format!(" × {}", number_shown(load.batch.into())) } else { String::new() };
+        let then = commands.then.map_or(String::new(), |then| format!(" + {}", then.name()));
+        format!("{}{batch}{then}", commands.main.name())
+    });
+    let names: Vec<String> = names.collect();
+    let command = match (&phase.run, &names[..]) {
+        (Run::Mix(_, Mix { reads, pick }), [write, read]) => {
+            format!("{} % {read}, else {write}, keys {}", reads * 100.0, pick.name())
         }
+        _ => names.concat(),
     };
     let size = |bytes: fn(&PhaseTraffic) -> u64| traffic.as_ref().map_or(String::new(), |all| size_shown(bytes(all)));
     Ok([command, issued(&load), size(|all| all.sent), size(|all| all.received)])
@@ -213,6 +237,13 @@ fn churn(churn: &Churn) -> String {
 
 /// How requests are issued.
 fn issued(load: &Load) -> String {
+    if let Some(close) = load.replies.close() {
+        let replies = if matches!(load.replies, Replies::Discard(_)) { "no reply read" } else { "no reply waited for" };
+        return match close {
+            Close::AfterDrain => format!("{replies}, drained"),
+            Close::AtOnce => format!("{replies}, closed at once"),
+        };
+    }
     let most = match load.pipeline {
         Pipeline::Window(1) => Some("one at a time".to_owned()),
         Pipeline::Window(depth) => Some(format!("pipeline {}", number_shown(depth.into()))),
@@ -241,8 +272,9 @@ fn limits(plan: &Plan) -> String {
 }
 
 fn limit_set(set: &LimitSet) -> Option<String> {
-    let LimitSet { timeouts, errors, lost, mismatched, p50, p90, p99, p999, max } = set;
-    let counts = [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("mismatched", mismatched)];
+    let LimitSet { timeouts, errors, lost, absent, mismatched, p50, p90, p99, p999, max } = set;
+    let counts =
+        [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("absent", absent), ("mismatched", mismatched)];
     let latencies = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
     let counts = counts.iter().filter_map(|(name, limit)| limit.map(|most| format!("{name} {}", number_shown(most))));
     let latencies =

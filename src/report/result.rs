@@ -7,6 +7,7 @@
 mod bottleneck;
 mod connect;
 mod generator;
+mod readings;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use bottleneck::Bottleneck;
 pub use connect::{Churn, Connect, Evidence};
 pub use generator::{Ceiling, Generator};
+pub use readings::{Example, Loss, LossReason, Owner};
 
 /// Name and version of the format.
 pub const SCHEMA: &str = "keyswarm.result/1";
@@ -104,6 +106,12 @@ pub struct Phase {
     pub offered_per_second: Option<f64>,
     /// How the moments of the rate were spread: "poisson" or "uniform"; null without a rate.
     pub arrivals: Option<String>,
+    /// Keys per command; null where nothing is loaded.
+    pub batch: Option<u32>,
+    /// What became of replies: "await", "forget" or "discard"; null where nothing is loaded.
+    pub replies: Option<String>,
+    /// How connections ended whose replies were not awaited: "after-drain" or "at-once"; null where they were.
+    pub close: Option<String>,
     /// Which connections came and went; null but for a connect phase of the scenario.
     pub churn: Option<Churn>,
     /// Requests: `scheduled` is the sum of the rest. Those of a connect phase are its connections.
@@ -192,38 +200,10 @@ pub struct Keys {
     pub undecided: u64,
     /// Not read.
     pub unread: u64,
+    /// The keys that are missing, and why; null if none is, or where nothing is read.
+    pub loss: Option<Loss>,
     /// The first wrong readings.
     pub examples: Vec<Example>,
-}
-
-/// A wrong reading.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Example {
-    /// The client that read.
-    pub client: u32,
-    /// The key; long ones are cut, what is not text is escaped. So are all values here.
-    pub key: String,
-    /// "lost", "stale", "foreign", "corrupt", "absent" or "undecided".
-    pub class: String,
-    /// The value that should have been there.
-    pub expected: String,
-    /// The value that was; `null` if none.
-    pub got: Option<String>,
-    /// Whose value it was; `null` if nobody's, or not told.
-    pub owner: Option<Owner>,
-}
-
-/// Whose value was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Owner {
-    /// The client.
-    pub client: u32,
-    /// Its key; `null` if the value does not tell.
-    pub key: Option<String>,
-    /// Which of its keys, from 0.
-    pub index: Option<u64>,
-    /// The version.
-    pub version: Option<u16>,
 }
 
 /// Timeouts.

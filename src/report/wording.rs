@@ -93,6 +93,7 @@ fn tallied(tally: Tally, found: u64) -> String {
         Tally::Timeouts => ("timeout", "timeouts"),
         Tally::Errors => ("error", "errors"),
         Tally::Lost => ("key lost", "keys lost"),
+        Tally::Absent => ("key absent", "keys absent"),
         Tally::Missing => {
             ("key missing that an earlier run should have left", "keys missing that an earlier run should have left")
         }
@@ -105,9 +106,8 @@ fn tallied(tally: Tally, found: u64) -> String {
 fn gaps(gaps: &[Gap]) -> String {
     let texts = gaps.iter().map(|gap| {
         let what = match gap.quantity {
-            Quantity::Set => "calls of SET",
-            Quantity::Get => "calls of GET",
-            Quantity::Keys => "keys",
+            Quantity::Calls(command) => format!("calls of {}", command.name()),
+            Quantity::Keys => "keys".to_owned(),
         };
         let own = match (gap.at_least, gap.at_most) {
             (least, most) if least == most => count(least),
@@ -151,6 +151,12 @@ pub fn warning(warning: &Warning) -> String {
             plural(*keys, "key is", "keys are")
         ),
         Warning::Unjudged { lost, mismatched } => unjudged(*lost, *mismatched),
+        Warning::NeverArrived { phase, keys, of } => format!(
+            "{} of {} missing in {phase}. No reply had acknowledged them, so they are absent, not lost; `absent = 0` \
+             under `[limits]` judges them.",
+            count(*keys),
+            plural(*of, "key is", "keys are")
+        ),
         Warning::NothingMatched => {
             "Nothing matched: other seed, key template, clients or keys than the run that wrote?".to_owned()
         }
@@ -273,6 +279,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Command;
     use crate::record::Percentile;
     use crate::verdict::fixture::{self, Level};
 
@@ -295,7 +302,12 @@ mod tests {
             Cause::NobodyAdmitted { error: None, tried: 4 },
             Cause::ServerLost { phase: phase(), restarted: false, kind: Some(Kind::Reset) },
             Cause::ServerLost { phase: phase(), restarted: true, kind: None },
-            Cause::NotReconciled(vec![Gap { quantity: Quantity::Set, server: 999, at_least: 1000, at_most: 1010 }]),
+            Cause::NotReconciled(vec![Gap {
+                quantity: Quantity::Calls(Command::Set),
+                server: 999,
+                at_least: 1000,
+                at_most: 1010,
+            }]),
         ]
         .map(|found| cause(&found))
         .join("\n");

@@ -25,6 +25,6 @@ pub use fault::Faults;
 pub use source::{Span, Written};
 pub use words::{nearest, quoted};
 pub use written::{
-    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, SizeWeight, Spawn,
-    Target, Text, Timeouts, Tls, Value, phase_names,
+    Clients, Cpus, Dataset, Depth, Fields, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario,
+    SizeWeight, Spawn, Target, Text, Timeouts, Tls, Value, phase_names,
 };

@@ -3,10 +3,10 @@
 use super::fault::Faults;
 use super::section::{self, Section, Trouble, array, integer, text, wrong};
 use super::source::Written;
-use super::tree::{Content, Node, Table};
+use super::tree::{Content, Entry, Node, Table};
 use super::written::{
-    Clients, Cpus, Dataset, Depth, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario, SizeWeight, Spawn,
-    Target, Timeouts, Tls, Value,
+    Clients, Cpus, Dataset, Depth, Fields, GeneratedValue, Key, LimitTable, Limits, Phase, Sample, Scenario,
+    SizeWeight, Spawn, Target, Text, Timeouts, Tls, Value,
 };
 
 /// Reads the whole file. `stem`, `folder` and `notes` are the caller's to fill in.
@@ -126,25 +126,65 @@ fn dataset(node: Option<&Node>, faults: &mut Faults) -> Dataset {
         keys: section.integer("keys"),
         key: section.text("key"),
         first: section.integer("first"),
-        value: value(&mut section),
+        value: value(&mut section, "value"),
+        fields: fields(&mut section),
+        expire: section.duration("expire"),
+        expire_as: section.text("expire_as"),
         order: section.text("order"),
     };
     section.finish(&[]);
     dataset
 }
 
-fn value(section: &mut Section<'_, '_>) -> Key<Value> {
-    let key = section.key("value", |node| match &node.content {
+fn value(section: &mut Section<'_, '_>, name: &'static str) -> Key<Value> {
+    let key = section.key(name, value_node);
+    key.map(|(node, text)| value_of(node, text, section.faults()))
+}
+
+/// A number of fields, or a table of names with their values.
+fn fields(section: &mut Section<'_, '_>) -> Key<Fields> {
+    let key = section.key("fields", |node| match &node.content {
+        Content::Integer(count) => Ok(Err(*count)),
+        Content::Text(text) if text.from_environment => integer(node).map(Err),
+        Content::Table(table) => Ok(Ok(table)),
+        _ => Err(wrong(node, "a number of fields, or a table such as `{ foo = \"1\" }`,")),
+    });
+    key.map(|fields| match fields {
+        Err(count) => Fields::Count(count),
+        Ok(table) => {
+            let field = |entry: &Entry| {
+                let name = Written::new(entry.name.clone(), entry.at);
+                let value = match value_node(&entry.node) {
+                    _ if matches!(entry.node.content, Content::Faulty) => Key::Faulty,
+                    Ok((node, text)) => Key::Written(Written::new(value_of(node, text, section.faults()), node.span)),
+                    Err((span, what)) => {
+                        section.faults().at(span, what);
+                        Key::Faulty
+                    }
+                };
+                (name, value)
+            };
+            Fields::Named(table.entries.iter().map(field).collect())
+        }
+    })
+}
+
+/// A value that is a string, or a table.
+fn value_node(node: &Node) -> Result<(&Node, Option<Text>), Trouble> {
+    match &node.content {
         Content::Table(_) => Ok((node, None)),
         _ => match text(node) {
             Ok(text) => Ok((node, Some(text))),
             Err(_) => Err(wrong(node, "\"uuid\", a template, a constant, or a table such as `{ size = \"1kB\" }`,")),
         },
-    });
-    key.map(|(node, text)| match text {
+    }
+}
+
+fn value_of(node: &Node, text: Option<Text>, faults: &mut Faults) -> Value {
+    match text {
         Some(text) => Value::Text(text),
-        None => Value::Generated(generated(node, section.faults())),
-    })
+        None => Value::Generated(generated(node, faults)),
+    }
 }
 
 fn generated(node: &Node, faults: &mut Faults) -> GeneratedValue {
@@ -203,6 +243,9 @@ fn phase(node: &Node, faults: &mut Faults) -> Phase {
         warmup: section.integer("warmup"),
         concurrency: section.integer("concurrency"),
         pool: section.boolean("pool"),
+        batch: section.integer("batch"),
+        replies: section.text("replies"),
+        close: section.text("close"),
     };
     section.finish(&[]);
     phase
@@ -235,6 +278,7 @@ fn limit_keys(section: &mut Section<'_, '_>) -> LimitTable {
         timeouts: section.integer("timeouts"),
         errors: section.integer("errors"),
         lost: section.integer("lost"),
+        absent: section.integer("absent"),
         mismatched: section.integer("mismatched"),
         p50: section.latency("p50"),
         p90: section.latency("p90"),

@@ -247,8 +247,23 @@ pub struct Dataset {
     pub first: Key<i128>,
     /// `value`
     pub value: Key<Value>,
+    /// `fields`
+    pub fields: Key<Fields>,
+    /// `expire`
+    pub expire: Key<Duration>,
+    /// `expire_as`
+    pub expire_as: Key<Text>,
     /// `order`
     pub order: Key<Text>,
+}
+
+/// `dataset.fields`
+#[derive(Clone, Debug)]
+pub enum Fields {
+    /// So many, each with the `value` of the dataset.
+    Count(i128),
+    /// By name, each with a value of its own. The place is that of the name.
+    Named(Vec<(Written<String>, Key<Value>)>),
 }
 
 /// `dataset.value`
@@ -311,6 +326,12 @@ pub struct Phase {
     pub concurrency: Key<i128>,
     /// `pool`
     pub pool: Key<bool>,
+    /// `batch`
+    pub batch: Key<i128>,
+    /// `replies`
+    pub replies: Key<Text>,
+    /// `close`
+    pub close: Key<Text>,
 }
 
 /// `phase.pipeline`
@@ -340,6 +361,8 @@ pub struct LimitTable {
     pub errors: Key<i128>,
     /// `lost`
     pub lost: Key<i128>,
+    /// `absent`
+    pub absent: Key<i128>,
     /// `mismatched`
     pub mismatched: Key<i128>,
     /// `p50`

@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::dataset::{Dataset, Place, Version};
+use crate::dataset::{Dataset, HashReading, Place, Reading, Version};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::info::Info;
@@ -126,10 +126,11 @@ const UNDER_WAY: usize = 32;
 /// # Errors
 /// The connection was lost, a reply took too long, or the server refuses `GET`.
 pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Result<Probe, Broken> {
+    let command = if dataset.is_hash() { "HGETALL" } else { "GET" };
     let lookups = stream::iter(sample(dataset)).map(|place| async move {
         let mut key = Vec::new();
         dataset.key(place, &mut key);
-        let reply = control.call(&[b"GET", &key], limit).await?;
+        let reply = control.call(&[command.as_bytes(), &key], limit).await?;
         Ok::<_, Broken>((place, reply))
     });
     lookups
@@ -142,12 +143,33 @@ pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Res
                     probe.existing += 1;
                     probe.versions.extend(dataset.version_of(place, &value));
                 }
+                Value::Array(items) if items.is_empty() => {}
+                Value::Array(items) => {
+                    probe.existing += 1;
+                    probe.versions.extend(hash_version(dataset, place, &items));
+                }
                 Value::Error(text) if Kind::from_reply(text.as_bytes()) == Kind::WrongType => probe.existing += 1,
-                other => return Err(refused("GET", &other)),
+                other => return Err(refused(command, &other)),
             }
             Ok(probe)
         })
         .await
+}
+
+/// The version of a hash, if all of it is this key's in one version.
+fn hash_version(dataset: &Dataset, place: Place, items: &[Value]) -> Option<Version> {
+    let mut hash = HashReading::new(place, 1);
+    let mut scratch = Vec::new();
+    for pair in items.chunks_exact(2) {
+        let [Value::Bulk(name), Value::Bulk(value)] = pair else { return None };
+        let field = hash.name(dataset, name)?;
+        hash.value(dataset, field, value, &mut scratch);
+    }
+    match hash.finish(dataset).0 {
+        Reading::Matched => Some(1),
+        Reading::OtherVersion(version) => Some(version),
+        Reading::Foreign(_) | Reading::Corrupt => None,
+    }
 }
 
 /// Places spread evenly from the first key to the last; all of them if there are few.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::Command;
 use crate::wire::info::{CommandStat, Info};
 
 /// What the server had counted at one moment. Counters are since its start; what it does not tell is 0 or `None`.
@@ -25,6 +26,9 @@ pub struct ServerCounters {
     pub keyspace_hits: u64,
     /// `keyspace_misses`.
     pub keyspace_misses: u64,
+    /// Connections that the server closed since too much was waiting to be read on them
+    /// (`client_output_buffer_limit_disconnections`); `None` if it was not told, as by Redis before 7.2.
+    pub output_limit: Option<u64>,
     /// `total_commands_processed`.
     pub commands_processed: u64,
     /// Replies `OOM`; `None` before Redis 6.2.
@@ -50,10 +54,8 @@ pub struct ServerCounters {
 /// Calls by command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandCounts {
-    /// `SET`.
-    pub set: CommandStat,
-    /// `GET`.
-    pub get: CommandStat,
+    /// Commands that a load may be made of.
+    pub load: BTreeMap<Command, CommandStat>,
     /// Calls of `AUTH`.
     pub auth: u64,
     /// Calls of `HELLO`.
@@ -62,7 +64,7 @@ pub struct CommandCounts {
     pub others: BTreeMap<String, u64>,
 }
 
-/// What keyswarm and the client library send beside those that are counted; a subcommand counts as its command.
+/// What keyswarm and the client library send beside the load; a subcommand counts as its command.
 const OWN: [&str; 16] = [
     "acl", "client", "cluster", "command", "config", "dbsize", "flushdb", "info", "latency", "memory", "ping", "quit",
     "select", "shutdown", "slowlog", "unlink",
@@ -88,6 +90,7 @@ impl ServerCounters {
             connections_received: number("total_connections_received"),
             keyspace_hits: number("keyspace_hits"),
             keyspace_misses: number("keyspace_misses"),
+            output_limit: info.number("client_output_buffer_limit_disconnections"),
             commands_processed: number("total_commands_processed"),
             oom_errors: info.errors("OOM"),
             output_disconnections: info.number("client_output_buffer_limit_disconnections"),
@@ -103,14 +106,21 @@ impl ServerCounters {
 }
 
 impl CommandCounts {
+    /// What was counted of a command of the load.
+    pub fn of_load(&self, command: Command) -> CommandStat {
+        self.load.get(&command).copied().unwrap_or_default()
+    }
+
     /// Sorts commands out by whom they are from.
     fn of<'a>(commands: impl Iterator<Item = (&'a str, CommandStat)>) -> Self {
         let mut counts = Self::default();
         for (name, stat) in commands {
             let name = name.to_ascii_lowercase();
+            if let Some(command) = Command::ALL.into_iter().find(|command| command.name().eq_ignore_ascii_case(&name)) {
+                counts.load.insert(command, stat);
+                continue;
+            }
             match name.split('|').next().unwrap_or(&name) {
-                "set" => counts.set = stat,
-                "get" => counts.get = stat,
                 "auth" => counts.auth = stat.calls,
                 "hello" => counts.hello = stat.calls,
                 // keyswarm reads settings, it never resets counters.
@@ -144,8 +154,9 @@ mod tests {
         assert_eq!((counters.connections_received, counters.commands_processed), (5, 40));
         assert_eq!((counters.keyspace_hits, counters.keyspace_misses), (11, 1));
         let commands = counters.commands.expect("told");
-        assert_eq!(commands.set, CommandStat { calls: 15, rejected: Some(2), failed: Some(1) });
-        assert_eq!(commands.get, CommandStat::default());
+        let set = CommandStat { calls: 15, rejected: Some(2), failed: Some(1) };
+        assert_eq!(commands.load, BTreeMap::from([(Command::Set, set)]));
+        assert_eq!(commands.of_load(Command::Get), CommandStat::default());
         assert_eq!(commands.others, BTreeMap::from([("del".to_owned(), 7)]));
     }
 
@@ -154,6 +165,6 @@ mod tests {
         let counters = ServerCounters::from_info("redis_version:2.8\n:\n\ncmdstat", 0);
         assert_eq!(counters, ServerCounters::default());
         let old = ServerCounters::from_info("cmdstat_set:calls=4,usec=1,usec_per_call=1", 0).commands;
-        assert_eq!(old.map(|commands| commands.set.rejected), Some(None));
+        assert_eq!(old.map(|commands| commands.of_load(Command::Set).rejected), Some(None));
     }
 }

@@ -8,8 +8,8 @@ pub use super::limits::Level;
 use super::*;
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::{
-    Between, Cleanup, Clients, DriverKind, Endpoint, Flush, LimitSet, Limits, Load, Phase, Pipeline, Plan, Protocol,
-    Run, Server, TargetPlan, Timeouts, Transport,
+    Between, Cleanup, Clients, Command, Commands, DriverKind, Endpoint, Flush, LimitSet, Limits, Load, Phase, Pipeline,
+    Plan, Protocol, Run, Server, TargetPlan, Timeouts, Transport,
 };
 use crate::record::{ClientRecord, Keys, Latency, Recorder, Requests};
 use crate::wire::info::CommandStat;
@@ -109,6 +109,11 @@ fn load(run: &'static str, keys: Keys) -> PhaseOutcome {
         name: run.to_owned(),
         run,
         load: Some(Load::pass(Pipeline::Window(64))),
+        commands: vec![Commands {
+            main: if run == "write" { Command::Set } else { Command::Get },
+            batch: 1,
+            then: None,
+        }],
         seconds: 0.5,
         record,
         clients: vec![client; CLIENTS as usize],
@@ -132,7 +137,10 @@ pub fn counters(set: u64, get: u64, dbsize: u64) -> ServerCounters {
     ServerCounters {
         run_id: Some("one".to_owned()),
         dbsize: Some(dbsize),
-        commands: Some(CommandCounts { set: stat(set), get: stat(get), ..CommandCounts::default() }),
+        commands: Some(CommandCounts {
+            load: [(Command::Set, stat(set)), (Command::Get, stat(get))].into(),
+            ..CommandCounts::default()
+        }),
         connections_received: 1 + if set > 0 { u64::from(CLIENTS) } else { 0 },
         keyspace_hits: get,
         commands_processed: set + get + 10,

@@ -6,7 +6,7 @@ use super::bottleneck::{Bottleneck, Case, Culprit, find};
 use super::bound::{self, Known, PhaseBound};
 use super::limits::{self, Cause};
 use super::{Ceiling, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
-use crate::plan::Plan;
+use crate::plan::{Plan, Replies};
 use crate::wire::fault::Kind;
 
 /// What came out.
@@ -218,6 +218,7 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
         warnings.extend(found.cloned());
     }
     warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
+    warnings.extend(outcome.runs.iter().flat_map(|run| never_arrived(plan, run)));
     let stranger = outcome.runs.iter().any(|run| !limits::writes(plan) && nothing_matched(run));
     warnings.extend(stranger.then_some(Warning::NothingMatched));
     warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
@@ -246,6 +247,20 @@ fn unjudged(plan: &Plan, run: &RunOutcome) -> Option<Warning> {
     let lost = if judged(|l| l.lost) { 0 } else { limits::missing(&keys, limits::writes(plan)) };
     let mismatched = if judged(|l| l.mismatched) { 0 } else { keys.mismatched() };
     (lost + mismatched > 0).then_some(Warning::Unjudged { lost, mismatched })
+}
+
+/// Keys that were sent without waiting, and never came to be: no limit on lost keys is about them.
+fn never_arrived<'a>(plan: &'a Plan, run: &'a RunOutcome) -> impl Iterator<Item = Warning> + 'a {
+    let judged = |name: &str| {
+        let own = plan.limits.phases.iter().find(|(phase, _)| phase == name);
+        plan.limits.run.absent.is_some() || own.is_some_and(|(_, limits)| limits.absent.is_some())
+    };
+    let unawaited = run.phases.iter().position(|phase| phase.load.is_some_and(|load| load.replies != Replies::Await));
+    let later = run.phases.iter().skip(unawaited.unwrap_or(run.phases.len()));
+    later.filter(move |phase| phase.record.keys.absent > 0 && !judged(&phase.name)).map(|phase| {
+        let keys = &phase.record.keys;
+        Warning::NeverArrived { phase: phase.name.clone(), keys: keys.absent, of: keys.checked }
+    })
 }
 
 /// Keys were looked for, and not one was there as it should be.

@@ -123,6 +123,8 @@ pub enum Tally {
     Errors,
     /// Keys acknowledged and now missing.
     Lost,
+    /// Keys missing that nobody had acknowledged.
+    Absent,
     /// Missing keys, in a scenario that does not write: an earlier run should have left them.
     Missing,
     /// Stale, foreign and corrupt readings together.
@@ -219,6 +221,7 @@ fn judge_counts(limits: &LimitSet, record: &Recorder, phase: Option<&str>, write
         (limits.timeouts, timeout_tally(record), record.timeouts.total()),
         (limits.errors, Tally::Errors, errors(record)),
         (limits.lost, missing_tally, missing(&record.keys, writes)),
+        (limits.absent, Tally::Absent, record.keys.absent),
         (limits.mismatched, Tally::Mismatched, record.keys.mismatched()),
     ];
     for (limit, tally, found) in counts {
@@ -262,7 +265,8 @@ fn judge_phase(limits: &Limits, phase: &PhaseOutcome, interrupted: bool, causes:
             causes.push(Cause::Unread { phase: name(), keys: unread });
         }
     }
-    if !phase.loads() {
+    // Where no reply is read, there is no latency to judge.
+    if !phase.loads() || phase.discards() {
         return;
     }
     let own = limits.phases.iter().find(|(of, _)| *of == phase.name).map(|(_, limits)| limits);

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::counters::CommandCounts;
 use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
-use crate::plan::{Churn, Load, Until};
+use crate::plan::{Churn, Commands, Load, Replies, Until};
 use crate::record::{ClientRecord, Recorder};
 use crate::sample::section::Section;
 
@@ -145,6 +145,8 @@ pub struct PhaseOutcome {
     pub churn: Option<Churn>,
     /// What the server itself counted in it, for a connect phase of the plan.
     pub evidence: ConnectionCounts,
+    /// What it sends for keys: to write them, and to read them; empty if it does not load.
+    pub commands: Vec<Commands>,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// What became of the server meanwhile.
@@ -188,13 +190,13 @@ impl RunOutcome {
 
     /// Keys that the server evicted meanwhile; `None` if that could not be followed.
     pub fn evicted(&self) -> Option<u64> {
-        let (before, after) = (self.server_before.as_ref()?, self.server_after.as_ref()?);
-        if before.run_id == after.run_id { after.evicted.checked_sub(before.evicted) } else { None }
+        self.grown(|counters| counters.evicted)
     }
 
-    /// Its phases of one kind ("write", "verify", ...).
-    pub fn phases_that<'a>(&'a self, run: &'a str) -> impl Iterator<Item = &'a PhaseOutcome> {
-        self.phases.iter().filter(move |phase| phase.run == run)
+    /// How far a counter of the server went; `None` if that could not be followed.
+    pub fn grown(&self, counter: fn(&ServerCounters) -> u64) -> Option<u64> {
+        let (before, after) = (self.server_before.as_ref()?, self.server_after.as_ref()?);
+        if before.run_id == after.run_id { counter(after).checked_sub(counter(before)) } else { None }
     }
 }
 
@@ -213,6 +215,11 @@ impl PhaseOutcome {
     pub fn admitted_nobody(&self) -> bool {
         let tried = self.record.connects.refused > 0 || self.record.timeouts.total() > 0;
         tried && self.record.connects.admitted == 0
+    }
+
+    /// Whether replies were never read.
+    pub fn discards(&self) -> bool {
+        self.load.is_some_and(|load| matches!(load.replies, Replies::Discard(_)))
     }
 
     /// Whether requests had intended moments that did not depend on replies.

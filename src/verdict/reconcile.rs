@@ -3,20 +3,20 @@
 //! A request that was answered was counted by the server, one that was sent without an answer may have been, and one
 //! that was never sent was not. That leaves a range for every command; the server's count must lie in it.
 
+use std::collections::BTreeSet;
+
 use super::counters::RESET;
 use super::{PhaseOutcome, RunOutcome, ServerCounters, Unread, Warning};
-use crate::driver::Op;
-use crate::record::{Keys, Recorder};
+use crate::plan::{Command, Commands};
+use crate::record::{Keys, Recorder, Requests};
 use crate::wire::fault::{Kind, Stage};
 use crate::wire::info::CommandStat;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Calls of `SET`.
-    Set,
-    /// Calls of `GET`.
-    Get,
+    /// Calls of a command.
+    Calls(Command),
     /// Keys in the database, with those that were evicted or expired.
     Keys,
 }
@@ -65,7 +65,7 @@ pub enum Reconciled {
 pub struct Reconciliation {
     /// The outcome.
     pub result: Reconciled,
-    /// Calls of `SET` and `GET` that the server counted during the run; `None` if it could not be told.
+    /// Calls of the load's commands that the server counted during the run; `None` if it could not be told.
     pub calls: Option<u64>,
     /// What was noticed on the way.
     pub warnings: Vec<Warning>,
@@ -88,14 +88,18 @@ pub fn reconcile(run: &RunOutcome, keys: u64) -> Reconciliation {
     let others = other_clients(run, before, after);
     let disturbed = others.is_some();
     warnings.extend(others);
-    let Some((set, get)) = calls(before, after) else {
+    if before.commands.is_none() || after.commands.is_none() {
         return impossible(Impossible::NotTold, None, warnings);
-    };
+    }
     warnings.extend(keyspace(run, before, after));
-    let counted = Some(set.0 + get.0);
+    let mut counted = 0;
     let mut gaps = Vec::new();
-    gaps.extend(gap(Quantity::Set, set.0, calls_of(run, Op::Write, set.1)));
-    gaps.extend(gap(Quantity::Get, get.0, calls_of(run, Op::Read, get.1)));
+    for command in sent(run) {
+        let Some((calls, refused_are_counted)) = calls(command, before, after) else { continue };
+        counted += calls;
+        gaps.extend(gap(Quantity::Calls(command), calls, calls_of(run, command, refused_are_counted)));
+    }
+    let counted = Some(counted);
     gaps.extend(key_gap(run, before, after, keys));
     if gaps.is_empty() {
         Reconciliation { result: Reconciled::Yes, calls: counted, warnings }
@@ -125,11 +129,12 @@ fn comparable(run: &RunOutcome) -> Result<(&ServerCounters, &ServerCounters), Im
         return Err(Impossible::Restarted);
     }
     let counters = |c: &ServerCounters| {
-        let set_get = c.commands.as_ref().map_or((0, 0), |commands| (commands.set.calls, commands.get.calls));
-        [c.commands_processed, c.connections_received, c.keyspace_hits, c.evicted, c.expired, set_get.0, set_get.1]
+        let calls = |command| c.commands.as_ref().map_or(0, |commands| commands.of_load(command).calls);
+        let general = [c.commands_processed, c.connections_received, c.keyspace_hits, c.evicted, c.expired];
+        general.into_iter().chain(Command::ALL.into_iter().map(calls)).collect::<Vec<_>>()
     };
     let went_back = counters(before).into_iter().zip(counters(after)).any(|(before, after)| after < before);
-    let was_reset = foreign_commands(before, after).iter().any(|(name, _)| name == RESET);
+    let was_reset = foreign_commands(run, before, after).iter().any(|(name, _)| name == RESET);
     if went_back || was_reset { Err(Impossible::Reset) } else { Ok((before, after)) }
 }
 
@@ -146,49 +151,80 @@ fn other_clients(run: &RunOutcome, before: &ServerCounters, after: &ServerCounte
     let own: u64 = run.phases.iter().map(|phase| phase.record.connects.tried).sum();
     let more = received.saturating_sub(own + run.own_connections);
     let connections = more.max(before.foreign_clients).max(after.foreign_clients);
-    let commands = foreign_commands(before, after);
+    let commands = foreign_commands(run, before, after);
     (connections > 0 || !commands.is_empty()).then_some(Warning::OtherClients { connections, commands })
 }
 
-/// Calls between both readings of commands that keyswarm never sends.
-fn foreign_commands(before: &ServerCounters, after: &ServerCounters) -> Vec<(String, u64)> {
+/// Calls between both readings of commands that this run never sent.
+fn foreign_commands(run: &RunOutcome, before: &ServerCounters, after: &ServerCounters) -> Vec<(String, u64)> {
     let (Some(before), Some(after)) = (&before.commands, &after.commands) else { return Vec::new() };
     let earlier = |name: &str| before.others.get(name).copied().unwrap_or(0);
-    let calls = after.others.iter().map(|(name, calls)| (name.clone(), calls.saturating_sub(earlier(name))));
-    calls.filter(|(_, calls)| *calls > 0).collect()
+    let others = after.others.iter().map(|(name, calls)| (name.clone(), calls.saturating_sub(earlier(name))));
+    let own = sent(run);
+    let loads = Command::ALL.into_iter().filter(|command| !own.contains(command)).map(|command| {
+        let calls = after.of_load(command).calls.saturating_sub(before.of_load(command).calls);
+        (command.name().to_lowercase(), calls)
+    });
+    others.chain(loads).filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// Calls of `SET` and of `GET`, each with whether refused ones are among them.
-fn calls(before: &ServerCounters, after: &ServerCounters) -> Option<((u64, bool), (u64, bool))> {
-    let (before, after) = (before.commands.as_ref()?, after.commands.as_ref()?);
-    let of = |before: CommandStat, after: CommandStat| {
-        let rejected = after.rejected.unwrap_or(0).saturating_sub(before.rejected.unwrap_or(0));
-        // A command that was never called has no line, which says nothing about what its line would tell.
-        let told = after.rejected.is_some() || after.calls == 0;
-        (after.calls - before.calls + rejected, told)
-    };
-    Some((of(before.set, after.set), of(before.get, after.get)))
+/// The commands that this run's phases are made of. Readings and writes may be looked for even where there was no phase.
+fn sent(run: &RunOutcome) -> BTreeSet<Command> {
+    let commands = run.phases.iter().flat_map(|phase| &phase.commands);
+    commands.flat_map(|commands| [Some(commands.main), commands.then]).flatten().collect()
 }
 
-/// How often the phases must, and may, have called the command of `op`.
-fn calls_of(run: &RunOutcome, op: Op, refused_are_counted: bool) -> Range {
+/// Calls of a command, with whether refused ones are among them.
+fn calls(command: Command, before: &ServerCounters, after: &ServerCounters) -> Option<(u64, bool)> {
+    let of = |counters: &ServerCounters| counters.commands.as_ref().map(|commands| commands.of_load(command));
+    let (before, after): (CommandStat, CommandStat) = (of(before)?, of(after)?);
+    let rejected = after.rejected.unwrap_or(0).saturating_sub(before.rejected.unwrap_or(0));
+    // A command that was never called has no line, which says nothing about what its line would tell.
+    let told = after.rejected.is_some() || after.calls == 0;
+    Some((after.calls - before.calls + rejected, told))
+}
+
+/// How often the phases must, and may, have called a command.
+fn calls_of(run: &RunOutcome, command: Command, refused_are_counted: bool) -> Range {
     let mut range = Range::default();
-    let kind = if op == Op::Write { "write" } else { "verify" };
-    for PhaseOutcome { record, .. } in run.phases_that(kind) {
-        let refused = if refused_are_counted { refused(record) } else { 0 };
-        range.at_least += record.requests.ok + refused;
-        range.at_most += record.requests.scheduled - record.requests.unsent.min(record.requests.scheduled);
-    }
-    // Requests of a mix are told apart by what became of their keys.
-    for PhaseOutcome { record: Recorder { keys, .. }, .. } in run.phases_that("mix") {
-        let (at_least, at_most) = match op {
-            Op::Write => (keys.acknowledged, keys.scheduled - keys.not_sent),
-            Op::Read => (keys.checked - keys.unread, keys.checked),
+    for PhaseOutcome { record, commands, .. } in &run.phases {
+        let part = match commands[..] {
+            [commands] => part_of(record, commands, command, refused_are_counted),
+            [writing, reading] => part_of_mix(record, writing, reading, command),
+            _ => Range::default(),
         };
-        range.at_least += at_least;
-        range.at_most += at_most;
+        range.at_least += part.at_least;
+        range.at_most += part.at_most;
     }
     range
+}
+
+/// ... of a phase that only writes or only reads. What is counted together is told apart by how much of it follows.
+fn part_of(record: &Recorder, commands: Commands, command: Command, refused_are_counted: bool) -> Range {
+    let (requests, alone) = match commands.then {
+        None if commands.main == command => (record.requests, true),
+        Some(_) if commands.main == command => (record.requests.less(&record.then), false),
+        Some(then) if then == command => (record.then, false),
+        _ => return Range::default(),
+    };
+    let refused = if refused_are_counted && alone { refused(record) } else { 0 };
+    let Requests { scheduled, ok, unsent, .. } = requests;
+    Range { at_least: ok + refused, at_most: scheduled - unsent.min(scheduled) }
+}
+
+/// ... of a mix, whose requests are told apart by what became of their keys.
+fn part_of_mix(record: &Recorder, writing: Commands, reading: Commands, command: Command) -> Range {
+    let Recorder { keys, then, .. } = record;
+    if command == writing.main {
+        Range { at_least: keys.acknowledged, at_most: keys.scheduled - keys.not_sent }
+    } else if command == reading.main {
+        Range { at_least: keys.checked - keys.unread, at_most: keys.checked }
+    } else if writing.then == Some(command) || reading.then == Some(command) {
+        // Those of writes and those of reads are not told apart.
+        Range { at_least: 0, at_most: then.scheduled }
+    } else {
+        Range::default()
+    }
 }
 
 /// Requests that the server surely counted although it answered with an error. Bytes that made no sense tell nothing,

@@ -55,6 +55,15 @@ pub enum Warning {
         /// Stale, foreign and corrupt ones.
         mismatched: u64,
     },
+    /// Keys are missing whose writes nobody had acknowledged, since their replies were not awaited.
+    NeverArrived {
+        /// The phase that looked for them.
+        phase: String,
+        /// How many.
+        keys: u64,
+        /// Of how many.
+        of: u64,
+    },
     /// A scenario that only reads found nothing of what it looked for.
     NothingMatched,
     /// A phase did not keep up with its rate.

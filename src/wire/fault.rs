@@ -81,6 +81,12 @@ pub enum Kind {
     TryAgain,
     /// The key holds another type (`WRONGTYPE`).
     WrongType,
+    /// A command, or an argument of it, is longer than the server takes (`proto-max-bulk-len`).
+    TooLong,
+    /// An `EXPIRE` found no key.
+    NoKey,
+    /// A key that should expire never will, or later than it should.
+    NoExpiry,
     /// Bytes that are no RESP, a reply of a shape that the command cannot have, or a reply that nobody asked for.
     Protocol,
     /// Anything else; the example in the result has the text.
@@ -187,6 +193,9 @@ impl Kind {
             Self::ClusterDown => "CLUSTERDOWN",
             Self::TryAgain => "TRYAGAIN",
             Self::WrongType => "WRONGTYPE",
+            Self::TooLong => "too long",
+            Self::NoKey => "no key",
+            Self::NoExpiry => "no expiry",
             Self::Protocol => "protocol",
             Self::Other => "other",
         }
@@ -211,6 +220,7 @@ impl Kind {
             b"WRONGTYPE" => Self::WrongType,
             b"ERR" if text.starts_with(b"ERR max number of clients") => Self::MaxClients,
             b"ERR" if text.starts_with(b"ERR invalid password") => Self::WrongPass,
+            b"ERR" if too_long(text) => Self::TooLong,
             _ => Self::Other,
         }
     }
@@ -237,6 +247,13 @@ impl Kind {
     }
 }
 
+/// What servers say of a bulk string above `proto-max-bulk-len`, or of a command of too many words.
+fn too_long(text: &[u8]) -> bool {
+    [&b"ERR Protocol error: invalid bulk length"[..], b"ERR Protocol error: invalid multibulk length"]
+        .iter()
+        .any(|start| text.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,6 +263,7 @@ mod tests {
         assert_eq!(Kind::from_reply(b"OOM command not allowed when used memory > 'maxmemory'."), Kind::Oom);
         assert_eq!(Kind::from_reply(b"ERR max number of clients reached"), Kind::MaxClients);
         assert_eq!(Kind::from_reply(b"ERR unknown command"), Kind::Other);
+        assert_eq!(Kind::from_reply(b"ERR Protocol error: invalid bulk length"), Kind::TooLong);
         assert_eq!(Kind::from_reply(b"OOMPH"), Kind::Other);
         assert_eq!(Kind::from_reply(b""), Kind::Other);
     }

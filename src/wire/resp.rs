@@ -149,6 +149,34 @@ fn scan_any(buffer: &[u8]) -> Result<Scan<'_>, Malformed> {
     }
 }
 
+/// The head of a bulk string (`$3`), whose bytes need not be there yet: how many they are, and where they begin. `None`: the
+/// head is not whole yet.
+///
+/// # Errors
+/// It is none, or its length is impossible.
+pub fn bulk_head(buffer: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
+    head(buffer, b"$", LONGEST_BULK)
+}
+
+/// The head of an array, a set or a map (`*3`, `%2`): how many elements follow one after the other, and where they begin.
+/// `None`: the head is not whole yet.
+///
+/// # Errors
+/// It is none, or its size is impossible.
+pub fn aggregate_head(buffer: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
+    let head = head(buffer, b"*%~", MOST_ELEMENTS)?;
+    let each = if buffer.first() == Some(&b'%') { 2 } else { 1 };
+    Ok(head.map(|(count, begin)| (count * each, begin)))
+}
+
+fn head(buffer: &[u8], kinds: &[u8], most: u64) -> Result<Option<(usize, usize)>, Malformed> {
+    let Some((line, begin)) = line(buffer, 0)? else { return Ok(None) };
+    match count(&line[1..], most).filter(|_| kinds.contains(&line[0])) {
+        Some(number) => Ok(Some((number as usize, begin))),
+        None => Err(Malformed { what: "an impossible length", head: line[..line.len().min(40)].to_vec() }),
+    }
+}
+
 enum Item<'a> {
     More(usize),
     /// A push message or an attribute, up to here.

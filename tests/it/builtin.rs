@@ -117,3 +117,24 @@ fn a_short_run_is_not_lengthened() {
     assert!(generator["ceiling"].is_null() && generator["ceilings"] == serde_json::json!([]), "{outcome}");
     assert!(!outcome.stderr.contains("ceiling"), "{outcome}");
 }
+
+/// Whatever a phase may be made of is answered as a server would that keeps its word.
+#[test]
+fn batches_hashes_and_expiry_are_answered() {
+    for phases in ["batch = 30", "batch = 1"] {
+        for (key, value) in [("dataset.value", "\"uuid\""), ("dataset.fields", "{ foo = \"1\", bar = \"uuid\" }")] {
+            if key == "dataset.fields" && phases != "batch = 1" {
+                continue;
+            }
+            let scenario = Scenario::new()
+                .without("dataset.value")
+                .set(key, value)
+                .set("dataset.expire", "\"60s\"")
+                .target("builtin")
+                .phase("write", phases)
+                .phase("verify", phases);
+            let outcome = Keyswarm::run(&scenario).finish().expect(0);
+            outcome.counts("verify", &[("keys.matched", 2000), ("requests.failed", 0)]);
+        }
+    }
+}

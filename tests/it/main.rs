@@ -14,11 +14,13 @@ mod scripted;
 mod server;
 
 mod bad_input;
+mod batches;
 mod bottleneck;
 mod builtin;
 mod churn;
 mod connecting;
 mod guards;
+mod hashes_and_expiry;
 mod hostile_replies;
 mod main_job;
 mod memory_full;
@@ -35,6 +37,8 @@ mod spawning;
 mod tampering;
 mod tidy;
 mod tls;
+mod unawaited;
+mod values;
 mod versions;
 
 /// Makes two tests, `NAME::socket` and `NAME::fred`, of each function that takes a driver's name.

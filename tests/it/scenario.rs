@@ -74,8 +74,8 @@ impl Scenario {
         self.text("timeouts.connect", time).text("timeouts.setup", time).text("timeouts.command", time)
     }
 
-    /// One more phase, named as its kind, with a number from the second on: `write`, `write2`.
-    fn phase(mut self, run: &str, rest: &str) -> Self {
+    /// One more phase, named as its kind, with a number from the second on: `write`, `write2`. `rest` are its other keys.
+    pub fn phase(mut self, run: &str, rest: &str) -> Self {
         let before = self.phases.iter().filter(|phase| phase.contains(&format!("run = {run:?}"))).count();
         let name = if before == 0 { run.to_owned() } else { format!("{run}{}", before + 1) };
         self.phases.push(format!("[[phase]]\nname = {name:?}\nrun = {run:?}\n{rest}\n"));

@@ -1,8 +1,11 @@
+mod ways;
+
 use super::super::agenda::Turn;
 use super::*;
 use crate::dataset::{KeyPattern, Order, Pick, ValuePattern};
+use crate::driver::Op;
 use crate::driver::scripted::{Fate as Script, ScriptedDriver};
-use crate::plan::{Arrivals, Mix, Rate, Until};
+use crate::plan::{Arrivals, Mix, Pipeline, Rate, Until};
 use crate::record::{Base, Keys, Recorder};
 
 const MS: Duration = Duration::from_millis(1);
@@ -32,6 +35,12 @@ impl Bench {
     }
 
     async fn phase(&mut self, work: Work, version: Version, load: Load) -> (Recorder, Result<(), Broken>) {
+        let (recorder, result) = self.ended(work, version, load).await;
+        (recorder, result.map(|ending| assert_eq!(ending, Ending::Open)))
+    }
+
+    /// The same, with what is left of the connection.
+    async fn ended(&mut self, work: Work, version: Version, load: Load) -> (Recorder, Result<Ending, Broken>) {
         let share = Share::new(0, 0, 1, 1000);
         let spec = PassSpec {
             work,
@@ -164,7 +173,7 @@ async fn a_stop_drains_what_is_in_flight_and_leaves_the_rest_unsent() {
 }
 
 fn rate(per_second: f64, pipeline: Pipeline, until: Until) -> Load {
-    Load { pipeline, rate: Some(Rate { per_second, arrivals: Arrivals::Uniform }), until }
+    Load { rate: Some(Rate { per_second, arrivals: Arrivals::Uniform }), until, ..Load::pass(pipeline) }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 //! Futures that are polled together leave together, in one flush, so requests are handed over as they are submitted.
 //! One connection answers in the order in which it was asked; so only the oldest future has to be polled.
 
+mod answers;
 mod connect;
 mod errors;
 
@@ -14,18 +15,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ::fred::clients::Client;
-use ::fred::error::{Error, ErrorKind};
+use ::fred::error::Error;
 use ::fred::interfaces::{ClientInterface, ClientLike, FredResult, KeysInterface};
-use ::fred::types::Value;
+use ::fred::types::{ClusterHash, CustomCommand, Value};
 use bytes::Bytes;
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use tokio_rustls::rustls;
 
 use self::connect::{Connection, Task};
-use super::{Completion, Driver, Op, Outcome, Request, Traffic, note};
-use crate::dataset::{Dataset, Reading};
-use crate::plan::{Endpoint, Timeouts};
+use super::words::Words;
+use super::{Completion, Driver, Keyed, Outcome, Request, Traffic, note};
+use crate::dataset::{Dataset, Place};
+use crate::plan::{Command, Endpoint, Timeouts};
 use crate::wire::fault::{Broken, ConnectTimes, Stage};
 
 /// Requests that may be with fred at once, timed-out ones included. That bounds its memory: the future of a request is
@@ -56,6 +58,10 @@ pub struct FredDriver {
 /// A request, and fred's answer to come.
 struct InFlight {
     request: Request,
+    /// The further keys of a batch that is read.
+    more: Box<[Keyed]>,
+    /// What keys and values take, in the command or in the reply.
+    bytes: usize,
     answer: Answer,
 }
 
@@ -130,12 +136,12 @@ impl FredDriver {
     }
 
     /// The future of a request, not polled yet.
-    fn call(&mut self, request: &Request) -> Pin<Box<dyn Future<Output = FredResult<Value>> + Send>> {
-        let Request { place, version, .. } = *request;
+    fn call(&mut self, request: &Request, more: &[Keyed]) -> Pin<Box<dyn Future<Output = FredResult<Value>> + Send>> {
+        let Request { place, version, command, .. } = *request;
         let key_len = self.dataset.key_len(place);
         let client = self.client.clone();
-        match request.op {
-            Op::Write => {
+        match command {
+            Command::Set if self.dataset.expiry().is_none() => {
                 let mut both = Vec::with_capacity(key_len + self.dataset.value_len(place));
                 self.dataset.key(place, &mut both);
                 self.dataset.value(place, version, &mut both);
@@ -144,19 +150,41 @@ impl FredDriver {
                 self.traffic.sent += command_len(&[b"SET".len(), key.len(), value.len()]);
                 Box::pin(async move { client.set(key, value, None, None, false).await })
             }
-            Op::Read => {
+            Command::Get => {
                 let mut key = Vec::with_capacity(key_len);
                 self.dataset.key(place, &mut key);
                 let key = Bytes::from(key);
                 self.traffic.sent += command_len(&[b"GET".len(), key.len()]);
                 Box::pin(async move { client.get(key).await })
             }
+            _ => {
+                let args = self.args(request, more);
+                // fred's own MSET and HSET go through a map, which loses the order.
+                let custom = CustomCommand::new_static(command.name(), ClusterHash::FirstKey, false);
+                Box::pin(async move { client.custom(custom, args).await })
+            }
         }
     }
 
-    /// What a request's key and value take, in the command or in the reply.
-    fn size(&self, request: &Request) -> usize {
-        self.dataset.key_len(request.place) + self.dataset.value_len(request.place)
+    /// The words behind a command's name, in one piece of memory.
+    fn args(&mut self, request: &Request, more: &[Keyed]) -> Vec<Value> {
+        let words = Words::new(request, more, &self.dataset);
+        let count = words.len();
+        let lens: Vec<usize> = (0..count).map(|nth| words.word_len(words.get(nth))).collect();
+        let mut all = Vec::with_capacity(lens.iter().sum());
+        (1..count).for_each(|nth| words.write(words.get(nth), &mut all));
+        self.traffic.sent += command_len(&lens);
+        let mut all = Bytes::from(all);
+        lens[1..].iter().map(|&len| Value::Bytes(all.split_to(len))).collect()
+    }
+
+    /// What a request's keys and values take, in the command or in the reply.
+    fn size(&self, request: &Request, more: &[Keyed]) -> usize {
+        if matches!(request.command, Command::Expire | Command::Ttl) {
+            return self.dataset.key_len(request.place);
+        }
+        let size = |place: &Place| self.dataset.key_len(*place) + self.dataset.values_len(*place) as usize;
+        size(&request.place) + more.iter().map(|key| size(&key.place)).sum::<usize>()
     }
 
     /// Appends every answer that has arrived, oldest first.
@@ -172,49 +200,38 @@ impl FredDriver {
                 },
                 Answer::Arrived(answer) => answer.take().unwrap_or_else(|| Err(Error::new_canceled())),
             };
-            let request = oldest.request;
-            self.in_flight.pop_front();
-            self.bytes_in_flight -= self.size(&request);
-            done.push(self.settle(request, answer)?);
+            let Some(InFlight { request, more, bytes, .. }) = self.in_flight.pop_front() else { break };
+            self.bytes_in_flight -= bytes;
+            self.settle(request, &more, answer, done)?;
         }
         Ok(())
     }
 
-    /// What an answer means for its request.
+    /// Appends what an answer means for its request.
     ///
     /// # Errors
     /// The connection is lost, or answers what nobody asked.
-    fn settle(&mut self, request: Request, answer: FredResult<Value>) -> Result<Completion, Error> {
-        let Request { ticket, op, place, version } = request;
-        let mut wrong = None;
-        let outcome = match answer {
+    fn settle(
+        &mut self,
+        request: Request,
+        more: &[Keyed],
+        answer: FredResult<Value>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Error> {
+        match answer {
             Err(error) => {
                 let fault = errors::refusal(&error).ok_or_else(|| error.clone())?;
                 let text = error.details().as_bytes();
                 self.traffic.received += line_len(text.len());
-                wrong = Some(note(text));
-                Outcome::Refused(fault)
-            }
-            Ok(Value::String(word)) if op == Op::Write && &*word == "OK" => {
-                self.traffic.received += line_len(word.len());
-                Outcome::Stored
-            }
-            Ok(Value::Null) if op == Op::Read => {
-                self.traffic.received += line_len(b"-1".len());
-                Outcome::Missing
+                let outcome = Outcome::Refused(fault);
+                done.push(Completion { ticket: request.ticket, key: 0, outcome, note: Some(note(text)) });
+                Ok(())
             }
             Ok(value) => {
-                let Some(got) = value.as_bytes().filter(|_| op == Op::Read) else {
-                    let text = format!("{:?} to {op:?}", value.kind());
-                    return Err(Error::new(ErrorKind::Protocol, text));
-                };
-                self.traffic.received += bulk_len(got.len());
-                let reading = self.dataset.read(place, version, got, &mut self.scratch);
-                wrong = (reading != Reading::Matched).then(|| note(got));
-                Outcome::Read(reading)
+                self.traffic.received += answers::len(&value);
+                answers::settle(&request, more, value, &self.dataset, &mut self.scratch, done)
             }
-        };
-        Ok(Completion { ticket, outcome, note: wrong })
+        }
     }
 
     /// One round of [`Driver::poll`].
@@ -244,8 +261,8 @@ impl Driver for FredDriver {
             || self.in_flight.len() < MOST_IN_FLIGHT && self.bytes_in_flight < MOST_BYTES_IN_FLIGHT
     }
 
-    fn submit(&mut self, request: Request) {
-        let mut call = self.call(&request);
+    fn submit(&mut self, request: Request, more: &[Keyed]) {
+        let mut call = self.call(&request, more);
         // The first poll hands it to fred's task, which sleeps until we return: what is submitted together leaves
         // together. The answer wakes nobody yet; `poll` waits for the oldest.
         let mut nobody = Context::from_waker(Waker::noop());
@@ -253,8 +270,23 @@ impl Driver for FredDriver {
             Poll::Ready(answer) => Answer::Arrived(Some(answer)),
             Poll::Pending => Answer::Awaited(call),
         };
-        self.bytes_in_flight += self.size(&request);
-        self.in_flight.push_back(InFlight { request, answer });
+        let bytes = self.size(&request, more);
+        self.bytes_in_flight += bytes;
+        let more = if request.command == Command::Mget { more.into() } else { Box::default() };
+        self.in_flight.push_back(InFlight { request, more, bytes, answer });
+    }
+
+    /// fred reads every reply, so no plan asks for this.
+    fn discard_replies(&mut self) {}
+
+    /// fred does not tell.
+    fn is_flushed(&self) -> bool {
+        true
+    }
+
+    /// Every reply was read, so nothing is on its way; dropping the driver closes the connection.
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {

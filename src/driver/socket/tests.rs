@@ -1,11 +1,14 @@
 mod steady;
+mod ways;
 
 use std::future::poll_fn;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+use super::super::{Op, Outcome};
 use super::*;
-use crate::dataset::{Alphabet, KeyPattern, Order, Place, Sizes, Template, ValuePattern};
+use crate::dataset::{Alphabet, KeyPattern, Order, Place, Reading, Sizes, Template, ValuePattern};
+use crate::plan::Command;
 
 fn dataset(value: ValuePattern) -> Arc<Dataset> {
     let key = KeyPattern::Template(Template::parse_source("k{n}").expect("a template"));
@@ -18,7 +21,8 @@ fn pair(data: &Arc<Dataset>) -> (SocketDriver<DuplexStream>, DuplexStream) {
 }
 
 fn request(op: Op, index: u64) -> Request {
-    Request { ticket: index, op, place: Place { client: 0, index }, version: 1 }
+    let command = if op == Op::Write { Command::Set } else { Command::Get };
+    Request { ticket: index, command, place: Place { client: 0, index }, version: 1, more: 0 }
 }
 
 /// Polls until `count` completions are there or the connection is lost.
@@ -36,8 +40,8 @@ async fn take(driver: &mut SocketDriver<DuplexStream>, count: usize) -> (Vec<Com
 async fn commands_are_plain_resp_and_one_write() {
     let template = ValuePattern::Template(Template::parse_source("v{n}").expect("a template"));
     let (mut driver, mut server) = pair(&dataset(template));
-    driver.submit(request(Op::Write, 0));
-    driver.submit(request(Op::Read, 9));
+    driver.submit(request(Op::Write, 0), &[]);
+    driver.submit(request(Op::Read, 9), &[]);
     server.write_all(b"+OK\r\n$3\r\nv10\r\n").await.expect("room");
     let (done, _) = take(&mut driver, 2).await;
     assert_eq!(done[0].outcome, Outcome::Stored);
@@ -59,9 +63,9 @@ async fn replies_split_at_any_byte_are_the_same_replies() {
     stream.extend_from_slice(b"\r\n$-1\r\n-OOM no\r\n_\r\n");
     for cut in 0..=stream.len() {
         let (mut driver, mut server) = pair(&data);
-        driver.submit(request(Op::Write, 0));
+        driver.submit(request(Op::Write, 0), &[]);
         for index in 1..5 {
-            driver.submit(request(Op::Read, index));
+            driver.submit(request(Op::Read, index), &[]);
         }
         let (head, tail) = stream.split_at(cut);
         server.write_all(head).await.expect("room");
@@ -89,8 +93,8 @@ async fn a_long_value_arrives_whole_and_a_wrong_one_is_noted() {
     let mut value = Vec::new();
     data.value(Place { client: 0, index: 0 }, 1, &mut value);
     let (mut driver, mut server) = pair(&data);
-    driver.submit(request(Op::Read, 0));
-    driver.submit(request(Op::Read, 1));
+    driver.submit(request(Op::Read, 0), &[]);
+    driver.submit(request(Op::Read, 1), &[]);
     let feed = tokio::spawn(async move {
         for _ in 0..2 {
             server.write_all(b"$3000000\r\n").await.expect("room");
@@ -117,7 +121,7 @@ async fn replies_out_of_step_end_the_connection() {
         (b"HTTP/1.1 400\r\n", "a reply of no known type: HTTP/1.1 400\\r\\n"),
     ] {
         let (mut driver, mut server) = pair(&dataset(ValuePattern::Uuid));
-        driver.submit(request(Op::Write, 0));
+        driver.submit(request(Op::Write, 0), &[]);
         server.write_all(reply).await.expect("room");
         let (_, broken) = take(&mut driver, 1).await;
         let broken = broken.expect("lost");
@@ -130,7 +134,7 @@ async fn replies_out_of_step_end_the_connection() {
 async fn what_was_answered_before_a_loss_is_delivered_first() {
     let (mut driver, mut server) = pair(&dataset(ValuePattern::Uuid));
     for index in 0..3 {
-        driver.submit(request(Op::Write, index));
+        driver.submit(request(Op::Write, index), &[]);
     }
     let waits = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut Vec::new()).is_pending())).await;
     assert!(waits);
@@ -140,7 +144,7 @@ async fn what_was_answered_before_a_loss_is_delivered_first() {
     assert_eq!(done.len(), 2);
     assert_eq!(broken.map(|b| b.fault), Some(Fault::new(Stage::Read, Kind::Eof)));
     let (mut driver, mut server) = pair(&dataset(ValuePattern::Uuid));
-    driver.submit(request(Op::Write, 0));
+    driver.submit(request(Op::Write, 0), &[]);
     server.write_all(b"+OK\r\n+OK\r\n").await.expect("room");
     let (done, broken) = take(&mut driver, 2).await;
     assert_eq!(done.len(), 1, "the one that was asked for");

@@ -85,7 +85,7 @@ batch = 3
 pipeline = 0
 "#;
     insta::assert_snapshot!(wrong(text), @r#"
-     × 8 errors in DIR/six.toml
+     × 7 errors in DIR/six.toml
        ╭─[DIR/six.toml:3:7]
      2 │ [target]
      3 │ url = "redis://user:***@127.0.0.1:port/0"
@@ -118,8 +118,6 @@ pipeline = 0
     13 │ [[phase]]
     14 │ run = "write"
     15 │ batch = 3
-       · ──┬──
-       ·   ╰── `batch` is not available in this version
     16 │ pipeline = 0
        ·            ┬
        ·            ╰─┤ requests in flight: from 1 (a plain loop) to

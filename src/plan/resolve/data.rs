@@ -1,9 +1,12 @@
 //! `[dataset]`: keys that are told apart, values that can be checked.
 
+use std::time::Duration;
+
 use super::super::Clients;
 use super::judge::Judge;
-use crate::dataset::{Alphabet, Dataset, KeyPattern, Order, Sizes, Template, ValuePattern};
-use crate::scenario::{self, GeneratedValue, Key, SizeWeight, Span, Text, Value, Written};
+use crate::dataset::{Alphabet, Dataset, Expiry, Field, KeyPattern, Order, Sizes, Template, ValuePattern};
+use crate::scenario::units::number_shown;
+use crate::scenario::{self, Fields, GeneratedValue, Key, SizeWeight, Span, Text, Value, Written};
 
 /// The default of `keys`.
 const KEYS: u64 = 1_000_000;
@@ -12,7 +15,7 @@ const LONGEST_VALUE: u64 = 512 << 20;
 
 /// The data of the run, if it is beyond doubt.
 pub fn dataset(dataset: &scenario::Dataset, seed: u64, clients: &Clients, judge: &mut Judge<'_>) -> Option<Dataset> {
-    let scenario::Dataset { keys, key, first, value, order } = dataset;
+    let scenario::Dataset { keys, key, first, value, fields, expire, expire_as, order } = dataset;
     let count = judge.number(keys, KEYS, 1..=Dataset::MAX_KEYS);
     let start = judge.number(first, 1, 0..=i64::MAX as u64);
     let orders = [(Order::Written.name(), Order::Written), (Order::Shuffled.name(), Order::Shuffled)];
@@ -34,7 +37,69 @@ pub fn dataset(dataset: &scenario::Dataset, seed: u64, clients: &Clients, judge:
             .map(KeyPattern::Template),
     };
     let value_pattern = value_pattern(value, judge);
-    Some(Dataset::new(seed, clients.count, count, start, key_pattern?, value_pattern?, order))
+    let fields = self::fields(fields, value, value_pattern.as_ref(), judge);
+    let expiry = expiry(expire, expire_as, fields.as_ref().is_some_and(|fields| !fields.is_empty()), judge);
+    let dataset = Dataset::new(seed, clients.count, count, start, key_pattern?, value_pattern?, order);
+    Some(dataset.with_fields(fields?).with_expiry(expiry))
+}
+
+/// The fields of hashes; none for strings.
+fn fields(
+    fields: &Key<Fields>,
+    value: &Key<Value>,
+    each: Option<&ValuePattern>,
+    judge: &mut Judge<'_>,
+) -> Option<Vec<Field>> {
+    let Some(written) = fields.written() else { return fields.is_absent().then(Vec::new) };
+    let most = Dataset::MAX_FIELDS;
+    match &written.value {
+        Fields::Count(count) => match usize::try_from(*count) {
+            Ok(count) if (1..=most).contains(&count) => {
+                let field = |number| Some(Field { name: format!("field{number}"), value: each?.clone() });
+                (1..=count).map(field).collect()
+            }
+            _ => {
+                judge.fault(written.span, format!("from 1 to {} fields", number_shown(most as u64)));
+                None
+            }
+        },
+        Fields::Named(named) => {
+            if let Some(span) = value.span() {
+                judge.fault(span, "the fields have values of their own, so `value` has no effect; leave it away");
+            }
+            if named.is_empty() || named.len() > most {
+                judge.fault(written.span, format!("from 1 to {} fields", number_shown(most as u64)));
+            }
+            let mut resolved = Vec::with_capacity(named.len());
+            for (name, value) in named {
+                if name.value.is_empty() {
+                    judge.fault(name.span, "a field needs a name");
+                }
+                let value = value_pattern(value, judge);
+                resolved.extend(value.map(|value| Field { name: name.value.clone(), value }));
+            }
+            // A value that was faulty has been reported.
+            (!named.is_empty() && resolved.len() == named.len()).then_some(resolved)
+        }
+    }
+}
+
+/// How long keys live.
+fn expiry(expire: &Key<Duration>, way: &Key<Text>, hashes: bool, judge: &mut Judge<'_>) -> Option<Expiry> {
+    let as_option = judge.word(way, "way to expire", true, &[("option", true), ("command", false)], &[]);
+    let Some(written) = expire.written() else {
+        if let (true, Some(span)) = (expire.is_absent(), way.span()) {
+            judge.fault(span, "without `expire` no key expires, so `expire_as` has no effect");
+        }
+        return None;
+    };
+    if let (true, true, Some(span)) = (hashes, as_option, way.span()) {
+        judge.fault(span, "HSET has no such option; leave `expire_as` away, and an EXPIRE follows each HSET");
+    }
+    if written.value.subsec_nanos() > 0 || written.value.is_zero() {
+        judge.fault(written.span, "keys expire after whole seconds, at least 1s");
+    }
+    Some(Expiry { seconds: written.value.as_secs(), as_option: as_option && !hashes })
 }
 
 /// Parses a template; a fault is shown at its very place.

@@ -5,13 +5,20 @@ mod connect;
 use std::time::Duration;
 
 pub use self::connect::advise;
-use super::super::{Arrivals, LimitSet, Limits, Load, Mix, Phase, Pipeline, Rate, Run, Timeouts, Until};
+use super::super::{
+    Arrivals, Close, LimitSet, Limits, Load, Mix, Phase, Pipeline, Rate, Replies, Run, Timeouts, Until,
+};
 use super::judge::Judge;
 use super::name_fault;
-use crate::dataset::{Pick, Version};
-use crate::scenario::units::duration_text;
+use crate::dataset::{Dataset, Pick, Version};
+use crate::plan::DriverKind;
+use crate::scenario::units::{duration_text, size_shown, size_text};
 use crate::scenario::{self, Depth, Key, LimitTable, Span, nearest, phase_names};
 
+/// The most keys per command: what older servers take as one command (1,048,576 words) holds as many MSET pairs.
+const LARGEST_BATCH: u32 = 100_000;
+/// The largest command or reply that fred is given, in bytes: it holds some copies of each.
+const FRED_LARGEST: u64 = 64 << 20;
 /// The most requests in flight on a connection.
 const DEEPEST: u32 = 1_000_000;
 /// Names that mean something else where phases are named.
@@ -56,7 +63,8 @@ pub fn phases(phases: &Key<Vec<scenario::Phase>>, judge: &mut Judge<'_>) -> Vec<
 }
 
 fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
-    let scenario::Phase { span, run, pipeline, rate, arrivals, duration, reads, pick, .. } = phase;
+    let scenario::Phase { span, run, pipeline, rate, arrivals, duration, reads, pick, batch, replies, close, .. } =
+        phase;
     if run.is_absent() {
         judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\", \"mix\", \"connect\" or \"wait\"");
     }
@@ -85,11 +93,23 @@ fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
     }
     match kind {
         Kind::Write => Run::Write(load(phase, judge)),
-        Kind::Verify => Run::Verify(load(phase, judge)),
-        Kind::Mix => Run::Mix(load(phase, judge), mix(phase, judge)),
+        Kind::Verify => Run::Verify(reading(phase, "a verify phase", judge)),
+        Kind::Mix => {
+            if let Some(span) = batch.span() {
+                judge.fault(span, "each key of a mix has versions of its own, so a mix has no `batch`");
+            }
+            Run::Mix(reading(phase, "a mix", judge), mix(phase, judge))
+        }
         Kind::Connect => Run::Connect(connect::churn(phase, judge)),
         Kind::Wait => {
-            let load = [("pipeline", pipeline.span()), ("rate", rate.span()), ("arrivals", arrivals.span())];
+            let load = [
+                ("pipeline", pipeline.span()),
+                ("rate", rate.span()),
+                ("arrivals", arrivals.span()),
+                ("batch", batch.span()),
+                ("replies", replies.span()),
+                ("close", close.span()),
+            ];
             for (name, span) in load {
                 if let Some(span) = span {
                     judge.fault(span, format!("a wait phase sends nothing, so `{name}` has no effect"));
@@ -113,6 +133,15 @@ fn mix(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Mix {
     }
 }
 
+/// How a phase issues its requests that compares what it reads.
+fn reading(phase: &scenario::Phase, what: &str, judge: &mut Judge<'_>) -> Load {
+    let load = load(phase, judge);
+    if let (true, Some(span)) = (load.replies != Replies::Await, phase.replies.span()) {
+        judge.fault(span, format!("{what} compares every reply, so it has to await them"));
+    }
+    load
+}
+
 /// How a phase issues its requests.
 fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
     let words = [Arrivals::Poisson, Arrivals::Uniform].map(|arrivals| (arrivals.name(), arrivals));
@@ -123,7 +152,22 @@ fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
     }
     let duration = &phase.duration;
     let until = duration.written().map_or(Until::Pass, |_| Until::After(judge.above_zero(duration, Duration::MAX)));
-    let absent = if phase.rate.is_absent() { Pipeline::Window(1) } else { Pipeline::All };
+    let replies = self::replies(&phase.replies, &phase.close, judge);
+    let batch = judge.number(&phase.batch, 1, 1..=LARGEST_BATCH);
+    if replies != Replies::Await {
+        if let Some(span) = phase.pipeline.span() {
+            let what = "replies that are not waited for make no room, so `pipeline` has no effect; leave it away";
+            judge.fault(span, what);
+        }
+        if let Some(span) = duration.span() {
+            judge.fault(
+                span,
+                "a phase whose replies are not awaited passes over its keys once, however long that takes",
+            );
+        }
+    }
+    let awaits = phase.rate.is_absent() && replies == Replies::Await;
+    let absent = if awaits { Pipeline::Window(1) } else { Pipeline::All };
     let pipeline = depth(&phase.pipeline, absent, judge);
     if let (Pipeline::All, true, Until::After(_), Some(span)) =
         (pipeline, phase.rate.is_absent(), until, phase.pipeline.span())
@@ -132,7 +176,77 @@ fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
             "with everything due at the start a phase has no use for a `duration`: give it a `rate`, or a number here";
         judge.fault(span, what);
     }
-    Load { pipeline, rate, until }
+    Load { pipeline, rate, until, batch, replies }
+}
+
+fn replies(replies: &Key<scenario::Text>, close: &Key<scenario::Text>, judge: &mut Judge<'_>) -> Replies {
+    let words = [("after-drain", Close::AfterDrain), ("at-once", Close::AtOnce)];
+    let ending = judge.word(close, "way to close", Close::AfterDrain, &words, &[]);
+    let words = [("await", Replies::Await), ("forget", Replies::Forget(ending)), ("discard", Replies::Discard(ending))];
+    let meant = judge.word(replies, "way with replies", Replies::Await, &words, &[]);
+    if let (Replies::Await, Some(span)) = (meant, close.span()) {
+        judge.fault(span, "replies are awaited, and the connection is kept, so `close` has no effect");
+    }
+    meant
+}
+
+/// Whether the driver and the commands can do what the phases want with this data.
+pub fn feasible(
+    written: &Key<Vec<scenario::Phase>>,
+    phases: &[Phase],
+    dataset: &scenario::Dataset,
+    data: &Dataset,
+    driver: DriverKind,
+    judge: &mut Judge<'_>,
+) {
+    let of_file = written.value().map(Vec::as_slice).unwrap_or_default();
+    let mut largest = (0, dataset.value.span().or(dataset.fields.span()));
+    for (phase, resolved) in of_file.iter().zip(phases) {
+        let Some(load) = resolved.run.load() else { continue };
+        if let (true, true, Some(span)) = (data.is_hash(), load.batch > 1, phase.batch.span()) {
+            judge.fault(span, "HSET and HGETALL are about one key, so hashes have no `batch`");
+        }
+        let uneven = resolved.run.writes_unevenly();
+        if let (true, true, Some(span)) = (uneven, load.batch > 1, phase.batch.span()) {
+            judge.fault(
+                span,
+                "where a phase writes for a `duration` each key has versions of its own, so it has no `batch`",
+            );
+        }
+        let ex = dataset.expire_as.written().is_some() && data.expiry().is_some_and(|expiry| expiry.as_option);
+        if let (true, true, true, Some(span)) = (ex, resolved.run.writes(), load.batch > 1, phase.batch.span()) {
+            judge.fault(
+                span,
+                "MSET has no option to expire; leave `expire_as` away, and an EXPIRE follows for each key",
+            );
+        }
+        let bytes = u64::from(load.batch).saturating_mul(data.largest_values());
+        if bytes > largest.0 {
+            largest = (bytes, phase.batch.span().or(largest.1));
+        }
+        if driver == DriverKind::Fred {
+            let at = |key: &Key<scenario::Text>| key.span().unwrap_or(phase.span);
+            match load.replies {
+                Replies::Discard(_) => judge.fault(
+                    at(&phase.replies),
+                    "fred reads every reply, and cannot be kept from it; \"forget\" it can, or take `driver = \"socket\"`",
+                ),
+                Replies::Forget(Close::AtOnce) => judge.fault(
+                    at(&phase.close),
+                    "fred does not tell when a command has left, so what it never sent would count as sent; \
+                     take `close = \"after-drain\"`, or `driver = \"socket\"`",
+                ),
+                Replies::Forget(Close::AfterDrain) | Replies::Await => {}
+            }
+        }
+    }
+    if driver == DriverKind::Fred && largest.0 > FRED_LARGEST {
+        let (bytes, most) = (size_shown(largest.0), size_text(FRED_LARGEST));
+        judge.fault_near(
+            largest.1,
+            format!("fred holds whole commands in memory, and this makes {bytes}: at most {most}; `driver = \"socket\"` sends and compares in pieces"),
+        );
+    }
 }
 
 fn depth(pipeline: &Key<Depth>, absent: Pipeline, judge: &mut Judge<'_>) -> Pipeline {
@@ -191,7 +305,13 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
                 judge.fault(name.span, "a wait phase sends nothing, so its limits have no effect");
             }
             Some(Phase { run: run @ (Run::Write(_) | Run::Connect(_)), .. }) => {
-                for span in [table.lost.span(), table.mismatched.span()].into_iter().flatten() {
+                if let Some(Load { replies: Replies::Discard(_), .. }) = run.load() {
+                    let LimitTable { p50, p90, p99, p999, max, .. } = table;
+                    for span in [p50, p90, p99, p999, max].into_iter().filter_map(Key::span) {
+                        judge.fault(span, "no reply is read in this phase, so it has no latency");
+                    }
+                }
+                for span in [table.lost.span(), table.absent.span(), table.mismatched.span()].into_iter().flatten() {
                     judge.fault(span, format!("a {} phase reads nothing back, so this has no effect", run.name()));
                 }
             }
@@ -203,14 +323,16 @@ pub fn limits(limits: &scenario::Limits, phases: &[Phase], timeouts: &Timeouts, 
 }
 
 fn limit_set(table: &LimitTable, judge: &mut Judge<'_>) -> LimitSet {
-    let LimitTable { timeouts, errors, lost, mismatched, p50, p90, p99, p999, max } = table;
+    let LimitTable { timeouts, errors, lost, absent, mismatched, p50, p90, p99, p999, max } = table;
     let mut count = |key| judge.optional(key, 0..=i64::MAX as u64);
-    let (timeouts, errors, lost, mismatched) = (count(timeouts), count(errors), count(lost), count(mismatched));
+    let (timeouts, errors, lost) = (count(timeouts), count(errors), count(lost));
+    let (absent, mismatched) = (count(absent), count(mismatched));
     let mut latency = |key: &Key<Duration>| key.written().map(|_| judge.above_zero(key, Duration::MAX));
     LimitSet {
         timeouts,
         errors,
         lost,
+        absent,
         mismatched,
         p50: latency(p50),
         p90: latency(p90),

@@ -65,6 +65,8 @@ fn the_least_scenario_has_every_default() {
     name = "write"
     run = "write"
     pipeline = 1
+    batch = 1
+    replies = "await"
 
     [limits]
 

@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::target::{BUILTIN, Kept};
 use super::url;
-use crate::dataset::{Dataset, KeyPattern, ValuePattern};
+use crate::dataset::{Dataset, Expiry, KeyPattern, ValuePattern};
 use crate::scenario::escaped;
 use crate::scenario::units::{duration_text, percent_text, rate_text, size_text};
 
@@ -210,26 +210,40 @@ fn dataset(out: &mut String, dataset: &Dataset) {
         }),
     );
     key(out, "first", dataset.first());
-    key(
-        out,
-        "value",
-        match dataset.value_pattern() {
-            ValuePattern::Uuid => text("uuid"),
-            ValuePattern::Template(template) => text(template.source()),
-            ValuePattern::Bytes { sizes, alphabet } => {
-                let pairs = sizes.weights();
-                let alphabet = ("alphabet", Some(text(alphabet.name())));
-                match pairs[..] {
-                    [(bytes, 1)] => inline(&[("random", Some(size(bytes as u64))), alphabet]),
-                    _ => {
-                        let pairs = pairs.iter().map(|(bytes, weight)| format!("[{}, {weight}]", size(*bytes as u64)));
-                        inline(&[("sizes", Some(array(pairs))), alphabet])
-                    }
+    if dataset.is_hash() {
+        let names = dataset.fields().iter().map(|field| toml_edit::Key::new(&field.name).display_repr().into_owned());
+        let names: Vec<String> = names.collect();
+        let values = dataset.fields().iter().map(|field| Some(value(&field.value)));
+        key(out, "fields", inline(&names.iter().map(String::as_str).zip(values).collect::<Vec<_>>()));
+    } else {
+        key(out, "value", value(dataset.value_pattern()));
+    }
+    if let Some(Expiry { seconds, as_option }) = dataset.expiry() {
+        key(out, "expire", duration(Duration::from_secs(seconds)));
+        // As an option only where nothing else was said, or a batch could not have it.
+        if !as_option {
+            key(out, "expire_as", text("command"));
+        }
+    }
+    key(out, "order", text(dataset.order().name()));
+}
+
+fn value(pattern: &ValuePattern) -> String {
+    match pattern {
+        ValuePattern::Uuid => text("uuid"),
+        ValuePattern::Template(template) => text(template.source()),
+        ValuePattern::Bytes { sizes, alphabet } => {
+            let pairs = sizes.weights();
+            let alphabet = ("alphabet", Some(text(alphabet.name())));
+            match pairs[..] {
+                [(bytes, 1)] => inline(&[("random", Some(size(bytes as u64))), alphabet]),
+                _ => {
+                    let pairs = pairs.iter().map(|(bytes, weight)| format!("[{}, {weight}]", size(*bytes as u64)));
+                    inline(&[("sizes", Some(array(pairs))), alphabet])
                 }
             }
-        },
-    );
-    key(out, "order", text(dataset.order().name()));
+        }
+    }
 }
 
 fn phase(out: &mut String, phase: &Phase) {
@@ -258,10 +272,17 @@ fn churn(out: &mut String, churn: &Churn) {
 }
 
 fn load(out: &mut String, load: &Load) {
-    let Load { pipeline, rate, until } = load;
-    match pipeline {
-        Pipeline::Window(depth) => key(out, "pipeline", depth),
-        Pipeline::All => key(out, "pipeline", text("all")),
+    let Load { pipeline, rate, until, batch, replies } = load;
+    match (pipeline, replies.close()) {
+        (Pipeline::Window(depth), _) => key(out, "pipeline", depth),
+        (Pipeline::All, None) => key(out, "pipeline", text("all")),
+        // Nothing is waited for, so there is no pipeline to speak of.
+        (Pipeline::All, Some(_)) => {}
+    }
+    key(out, "batch", batch);
+    key(out, "replies", text(replies.name()));
+    if let Some(close) = replies.close() {
+        key(out, "close", text(close.name()));
     }
     if let Some(Rate { per_second, arrivals }) = rate {
         key(out, "rate", text(&rate_text(*per_second)));
@@ -285,8 +306,9 @@ fn limits(out: &mut String, limits: &Limits) {
 }
 
 fn limit_set(out: &mut String, set: &LimitSet) {
-    let LimitSet { timeouts, errors, lost, mismatched, p50, p90, p99, p999, max } = set;
-    let counts = [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("mismatched", mismatched)];
+    let LimitSet { timeouts, errors, lost, absent, mismatched, p50, p90, p99, p999, max } = set;
+    let counts =
+        [("timeouts", timeouts), ("errors", errors), ("lost", lost), ("absent", absent), ("mismatched", mismatched)];
     for (name, limit) in counts {
         if let Some(limit) = limit {
             key(out, name, limit);

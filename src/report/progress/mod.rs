@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::format::count;
 use crate::client::progress::Snapshot;
-use crate::plan::{Pipeline, Plan};
+use crate::plan::{Pipeline, Plan, Replies};
 use crate::sample::Sample;
 use crate::scenario::units::rate_shown;
 use bars::Bars;
@@ -86,6 +86,7 @@ impl Title {
         let Plan { name, clients, dataset, phases, .. } = plan;
         let pipeline = phases.iter().find_map(|phase| phase.run.load()).map_or(String::new(), |load| {
             match (load.rate, load.pipeline) {
+                _ if load.replies != Replies::Await => ", no reply awaited".to_owned(),
                 (Some(rate), _) => format!(", {}", rate_shown(rate.per_second)),
                 (None, Pipeline::Window(window)) => format!(", pipeline {window}"),
                 (None, Pipeline::All) => ", all at once".to_owned(),

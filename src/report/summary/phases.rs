@@ -102,6 +102,17 @@ fn meaning(phase: &Phase) -> Option<String> {
         return Some(super::churn::meaning(churn));
     }
     let pipeline = phase.pipeline.as_ref()?;
+    if !awaits(phase) {
+        let replies = match phase.replies.as_deref() {
+            Some("discard") => "no reply was read, so there is no latency",
+            _ => "no reply was waited for; latency from sending to the reply",
+        };
+        let close = match phase.close.as_deref() {
+            Some("at-once") => "closed at once",
+            _ => "drained before the connection was closed",
+        };
+        return Some(format!("{replies}; {close}"));
+    }
     if let Some(offered) = phase.offered_per_second {
         let (offered, achieved) = (rate_shown(offered), rate_shown(phase.requests_per_second));
         let arrivals = phase.arrivals.as_deref().unwrap_or_default();
@@ -132,9 +143,15 @@ fn time(phase: &Phase) -> String {
     seconds(Duration::try_from_secs_f64(phase.seconds).unwrap_or_default())
 }
 
-/// Keys that were written or read, which is what the rate is about.
+/// Whether replies were waited for.
+fn awaits(phase: &Phase) -> bool {
+    phase.replies.as_deref().is_none_or(|replies| replies == "await")
+}
+
+/// Keys that were written or read, or at least sent, which is what the rate is about.
 fn keys(phase: &Phase) -> u64 {
-    phase.keys.acknowledged + phase.keys.checked.saturating_sub(phase.keys.unread)
+    let sent = if awaits(phase) { 0 } else { phase.keys.unknown };
+    phase.keys.acknowledged + sent + phase.keys.checked.saturating_sub(phase.keys.unread)
 }
 
 fn timeouts(phase: &Phase) -> u64 {

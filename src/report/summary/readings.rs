@@ -1,7 +1,7 @@
 //! What became of the keys, and the first wrong readings.
 
 use super::super::format::count;
-use super::super::result::{Example, Keys, Phase, Run};
+use super::super::result::{Example, Keys, Loss, Phase, Run};
 use super::page::{Page, fit};
 
 /// Wrong readings that are printed; up to a hundred are in the result.
@@ -19,7 +19,25 @@ pub fn keys(run: &Run, page: &mut Page) {
             page.items(label, items);
             label = "";
         }
+        if let Some(loss) = &phase.keys.loss {
+            page.items("loss", missing(phase, loss));
+        }
     }
+}
+
+/// How much is missing, and what was seen that explains it.
+fn missing(phase: &Phase, loss: &Loss) -> Vec<String> {
+    let checked = count(phase.keys.checked);
+    let share = format!("{}: {} of {checked} missing ({})", phase.name, count(loss.keys), percent(loss.percent));
+    let reasons = loss.reasons.iter().map(|why| format!("{} × {}", count(why.count), why.reason));
+    let why: Vec<String> = reasons.collect();
+    let why = if why.is_empty() { "nothing was seen that explains it".to_owned() } else { why.join(", ") };
+    vec![share, why]
+}
+
+/// `31.2 %`, `< 0.1 %`
+fn percent(percent: f64) -> String {
+    if percent < 0.1 { "< 0.1 %".to_owned() } else { format!("{percent:.1} %") }
 }
 
 fn written(phase: &Phase) -> Vec<String> {

@@ -26,7 +26,7 @@ pub fn of(tally: Tally, phase: Option<&str>, run: &RunOutcome) -> Option<String>
             (sum(|r| r.keys.foreign), "foreign"),
             (sum(|r| r.keys.corrupt), "corrupt"),
         ])),
-        Tally::Lost | Tally::Missing => {
+        Tally::Lost | Tally::Absent | Tally::Missing => {
             let evicted = run.evicted().filter(|&keys| keys > 0)?;
             Some(format!("the server evicted {}", plural(evicted, "key", "keys")))
         }

@@ -28,9 +28,15 @@ const fn command(
 const ANY: usize = usize::MAX;
 
 /// Every command, those that load first: they are looked for in this order.
-static COMMANDS: [Command; 18] = [
+static COMMANDS: [Command; 24] = [
     command("SET", 3..=ANY, stored),
     command("GET", 2..=2, get),
+    command("MSET", 3..=ANY, stored),
+    command("MGET", 2..=ANY, mget),
+    command("HSET", 4..=ANY, none),
+    command("HGETALL", 2..=2, hgetall),
+    command("EXPIRE", 3..=4, expire),
+    command("TTL", 2..=2, ttl),
     command("PING", 1..=2, ping),
     command("HELLO", 1..=ANY, hello),
     command("AUTH", 2..=3, auth),
@@ -90,8 +96,17 @@ fn stored(_: &mut Peer, _: Args<'_>, out: &mut Vec<u8>) {
 
 /// The value of the newest version that was begun.
 fn get(peer: &mut Peer, args: Args<'_>, out: &mut Vec<u8>) {
+    value_of(peer, args.get(1), out);
+}
+
+fn mget(peer: &mut Peer, args: Args<'_>, out: &mut Vec<u8>) {
+    resp::begin(args.len() - 1, out);
+    (1..args.len()).for_each(|key| value_of(peer, args.get(key), out));
+}
+
+fn value_of(peer: &Peer, key: &[u8], out: &mut Vec<u8>) {
     let (dataset, version) = (peer.house.dataset(), peer.house.newest());
-    match dataset.place_of(args.get(1)).filter(|_| version > 0) {
+    match dataset.place_of(key).filter(|_| version > 0) {
         Some(place) => {
             resp::length(dataset.value_len(place), out);
             dataset.value(place, version, out);
@@ -99,6 +114,27 @@ fn get(peer: &mut Peer, args: Args<'_>, out: &mut Vec<u8>) {
         }
         None => nil(peer, out),
     }
+}
+
+fn hgetall(peer: &mut Peer, args: Args<'_>, out: &mut Vec<u8>) {
+    let (dataset, version) = (peer.house.dataset(), peer.house.newest());
+    let Some(place) = dataset.place_of(args.get(1)).filter(|_| version > 0) else { return resp::begin(0, out) };
+    resp::begin(2 * dataset.fields().len(), out);
+    for (field, number) in dataset.fields().iter().zip(0..) {
+        resp::put(field.name.as_bytes(), out);
+        resp::length(dataset.field_len(place, number), out);
+        dataset.field_value(place, version, number, out);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Whatever was written is there, and lives as long as it should.
+fn expire(_: &mut Peer, _: Args<'_>, out: &mut Vec<u8>) {
+    integer(1, out);
+}
+
+fn ttl(peer: &mut Peer, _: Args<'_>, out: &mut Vec<u8>) {
+    integer(peer.house.dataset().expiry().map_or(0, |expiry| expiry.seconds), out);
 }
 
 fn ping(_: &mut Peer, args: Args<'_>, out: &mut Vec<u8>) {

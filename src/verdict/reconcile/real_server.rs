@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::*;
-use crate::record::Requests;
+use crate::plan::Commands;
 use crate::wire::fault::Fault;
 use crate::wire::testserver::TestServer;
 
@@ -27,7 +27,9 @@ fn counters(server: &TestServer) -> ServerCounters {
 
 fn phase(run: &'static str, requests: Requests, keys: Keys) -> PhaseOutcome {
     let record = Recorder { requests, keys, ..Recorder::default() };
-    PhaseOutcome { name: run.to_owned(), run, record, ..PhaseOutcome::default() }
+    let main = if run == "write" { Command::Set } else { Command::Get };
+    let commands = vec![Commands { main, batch: 1, then: None }];
+    PhaseOutcome { name: run.to_owned(), run, record, commands, ..PhaseOutcome::default() }
 }
 
 /// Three written, one refused for want of memory, one read, one missing.

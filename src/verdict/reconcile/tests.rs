@@ -32,8 +32,8 @@ fn the_same_counts_on_both_sides_reconcile() {
 #[test]
 fn fewer_calls_or_keys_than_were_answered_cannot_be() {
     for (after, quantity) in [
-        (counters(ALL - 1, ALL, ALL), Quantity::Set),
-        (counters(ALL, ALL - 1, ALL), Quantity::Get),
+        (counters(ALL - 1, ALL, ALL), Quantity::Calls(Command::Set)),
+        (counters(ALL, ALL - 1, ALL), Quantity::Calls(Command::Get)),
         (counters(ALL, ALL, ALL - 1), Quantity::Keys),
     ] {
         let gap = Gap { quantity, server: ALL - 1, at_least: ALL, at_most: ALL };
@@ -119,7 +119,10 @@ fn refusals_count_where_the_server_counts_them() {
     write.errors.count(Fault::new(Stage::Reply, Kind::Oom), 10, "OOM");
     let stat = |calls, rejected| CommandStat { calls, rejected, failed: Some(0) };
     let after = |set| ServerCounters {
-        commands: Some(CommandCounts { set, get: stat(ALL, Some(0)), ..CommandCounts::default() }),
+        commands: Some(CommandCounts {
+            load: [(Command::Set, set), (Command::Get, stat(ALL, Some(0)))].into(),
+            ..CommandCounts::default()
+        }),
         ..counters(ALL, ALL, ALL - 10)
     };
     run.server_after = Some(after(stat(ALL - 10, Some(10))));
@@ -184,7 +187,7 @@ proptest! {
         after.evicted = evicted;
         after.connections_received = 1 + u64::from(CLIENTS);
         if let Some(commands) = &mut after.commands {
-            commands.set.rejected = Some(refused);
+            commands.load.entry(Command::Set).or_default().rejected = Some(refused);
         }
         run.server_after = Some(after);
         prop_assert_eq!(reconcile(&run, keys).result, Reconciled::Yes);

@@ -26,7 +26,7 @@ fn a_server_that_dies_in_between_ends_the_connection() {
         assert!(done.len() >= 2000 - 64, "{} answered", done.len());
         assert!(done.iter().all(|done| done.outcome == Outcome::Stored));
         // It stays lost, and asking again does not hang.
-        driver.submit(write(0));
+        driver.submit(write(0), &[]);
         assert_eq!(end(&mut driver).await, broken);
     });
 }
@@ -98,7 +98,7 @@ fn a_stopped_server_answers_everything_in_the_end() {
         let mut driver = open(&server.tcp()).await;
         server.signal(Signal::SIGSTOP);
         for ticket in 0..1024 {
-            driver.submit(write(ticket));
+            driver.submit(write(ticket), &[]);
         }
         let mut done = Vec::new();
         // A second of silence is what is tested: no answer, no error, no end.
@@ -129,7 +129,7 @@ fn dropping_the_driver_closes_its_connection() {
         );
         // With requests in flight, which would keep fred's task going.
         for ticket in 0..64 {
-            driver.submit(write(ticket));
+            driver.submit(write(ticket), &[]);
         }
         drop(driver);
         while talk.ask(&[b"CLIENT", b"LIST"]).contains(&id) {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::talk::Talk;
 use super::*;
-use crate::dataset::{KeyPattern, Order, Owner, Place, ValuePattern};
+use crate::dataset::{KeyPattern, Order, Owner, Reading, ValuePattern};
 use crate::plan::Protocol;
 use crate::wire::fault::{Fault, Kind, Stage};
 use crate::wire::testserver::{TestServer, endpoint};
@@ -55,11 +55,11 @@ const fn place(index: u64) -> Place {
 }
 
 fn write(index: u64) -> Request {
-    Request { ticket: index, op: Op::Write, place: place(index), version: 1 }
+    Request { ticket: index, command: Command::Set, place: place(index), version: 1, more: 0 }
 }
 
 fn read(index: u64) -> Request {
-    Request { op: Op::Read, ..write(index) }
+    Request { command: Command::Get, ..write(index) }
 }
 
 async fn open(endpoint: &Endpoint) -> FredDriver {
@@ -79,7 +79,7 @@ async fn run(
         loop {
             while submitted - (done.len() - before) < window && driver.has_room() {
                 let Some(request) = requests.next() else { break };
-                driver.submit(request);
+                driver.submit(request, &[]);
                 submitted += 1;
             }
             if submitted == done.len() - before && requests.peek().is_none() {
@@ -220,7 +220,7 @@ fn room_ends_and_comes_back() {
         let mut driver = open(&server.tcp()).await;
         let mut submitted = 0;
         while driver.has_room() {
-            driver.submit(write(submitted));
+            driver.submit(write(submitted), &[]);
             submitted += 1;
         }
         assert_eq!(submitted, 1024);

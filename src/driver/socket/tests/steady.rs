@@ -6,6 +6,7 @@ use std::task::Waker;
 use allocation_counter::measure;
 
 use super::*;
+use crate::wire::resp;
 
 /// A server in this process, which allocates nothing itself once its buffer has grown.
 struct Echo {
@@ -62,7 +63,7 @@ impl AsyncRead for Echo {
 fn load(driver: &mut SocketDriver<Echo>, done: &mut Vec<Completion>, op: Op, windows: u64) {
     let mut cx = Context::from_waker(Waker::noop());
     for ticket in 0..64 * windows {
-        driver.submit(request(op, ticket % 1000));
+        driver.submit(request(op, ticket % 1000), &[]);
         if ticket % 64 < 63 {
             continue;
         }

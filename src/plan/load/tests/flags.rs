@@ -55,11 +55,15 @@ fn flags_replace_keys() {
     name = "write"
     run = "write"
     pipeline = "all"
+    batch = 1
+    replies = "await"
 
     [[phase]]
     name = "verify"
     run = "verify"
     pipeline = 7
+    batch = 1
+    replies = "await"
 
     [limits]
     timeouts = 0

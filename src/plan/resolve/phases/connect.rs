@@ -16,11 +16,15 @@ const WARMUP: u64 = 100;
 pub fn churn(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Churn {
     // `reads` and `pick` are refused wherever nothing is chosen.
     let scenario::Phase { span, run, pipeline, rate, arrivals, duration, times, warmup, concurrency, pool, .. } = phase;
-    let others: [(&str, Option<Span>); 4] = [
+    let scenario::Phase { batch, replies, close, .. } = phase;
+    let others: [(&str, Option<Span>); 7] = [
         ("pipeline", pipeline.span()),
         ("rate", rate.span()),
         ("arrivals", arrivals.span()),
         ("duration", duration.span()),
+        ("batch", batch.span()),
+        ("replies", replies.span()),
+        ("close", close.span()),
     ];
     for (name, span) in others {
         if let Some(span) = span {
