@@ -110,7 +110,7 @@ impl Agenda {
     pub fn new(work: Work, load: &Load, turn: Turn, share: Share, dataset: &Dataset, start: Instant) -> Self {
         let seed = dataset.seed() ^ turn.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let pace = match (load.rate, load.pipeline) {
-            (Some(rate), _) => Pace::Rate(Moments::new(rate, turn.number, turn.of, seed)),
+            (Some(rate), _) => Pace::Rate(Moments::new(rate, turn.number, turn.of, dataset.seed())),
             (None, Pipeline::All) if load.replies == Replies::Await => Pace::AtOnce,
             (None, Pipeline::All | Pipeline::Window(_)) => Pace::Closed,
         };
@@ -341,6 +341,23 @@ mod tests {
         let mut lost = agenda;
         assert_eq!(lost.leave(start, true).requests, 15);
         assert_eq!(lost.due(start), None);
+    }
+
+    #[test]
+    fn every_connection_has_moments_and_keys_of_its_own() {
+        let start = Instant::now();
+        let rate = Some(Rate { per_second: 1000.0, arrivals: Arrivals::Poisson });
+        let load = Load { rate, until: Until::After(MS * 1000), ..Load::pass(Pipeline::All) };
+        let work = Work::Mix(Mix { reads: 0.5, pick: Pick::Uniform });
+        let first = |number| {
+            let turn = Turn { number, of: 50 };
+            let mut agenda = Agenda::new(work, &load, turn, Share::new(0, 0, 1, 1 << 40), &dataset(), start);
+            (agenda.due(start), agenda.take(&dataset()).0)
+        };
+        let mut firsts: Vec<_> = (0..50).map(first).collect();
+        firsts.sort_unstable();
+        firsts.dedup_by(|a, b| a.0 == b.0 || a.1 == b.1);
+        assert_eq!(firsts.len(), 50);
     }
 
     #[test]
