@@ -10,6 +10,7 @@ mod record;
 mod report;
 mod sample;
 mod scenario;
+mod search;
 mod target;
 mod verdict;
 mod wire;
