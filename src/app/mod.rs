@@ -4,6 +4,8 @@ mod ceiling;
 mod check;
 mod conclude;
 mod counters;
+mod heed;
+mod outcome;
 mod passes;
 mod repeat;
 mod run;

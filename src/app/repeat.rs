@@ -53,7 +53,7 @@ impl Session<'_> {
         let own_before = self.target.control.connections_opened();
         let loaded = self.load(base, &mut outcome, &mut notes).await;
         let own = 1 + self.plan.clients.connections_in_all();
-        let limit = if self.stop.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
+        let limit = if self.home.is_asked() { COUNTERS_AFTER_STOP } else { COUNTERS_WITHIN };
         match self.counters(own, limit).await {
             Ok(counters) => outcome.server_after = Some(counters),
             Err(why) => outcome.unread = why,
@@ -85,7 +85,7 @@ impl Session<'_> {
         if self.plan.target.cleanup == Cleanup::Keep || self.target.spawned() || self.target.is_builtin() {
             return None;
         }
-        let limit = if self.stop.is_asked() { CLEAN_UP_AFTER_STOP } else { CLEAN_UP_WITHIN };
+        let limit = if self.home.is_asked() { CLEAN_UP_AFTER_STOP } else { CLEAN_UP_WITHIN };
         let (sender, written) = mpsc::channel(1);
         let unlink = async {
             let (told, removed) = tokio::join!(

@@ -4,24 +4,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::oneshot;
-
 use super::ceiling::Measurement;
-use super::conclude::{Measured, conclude, explain, noticed};
+use super::conclude::{Measured, conclude, explain};
 use super::repeat::Ran;
 use super::session::Session;
-use super::signals::Signals;
-use super::watch::{Watch, Watched};
-use super::{Exit, check, complain, counters};
+use super::watch::Watch;
+use super::{Exit, check, complain, counters, heed, outcome};
 use crate::cli::RunArgs;
 use crate::client::Stop;
-use crate::plan::predict::{Room, files_suffice, predict};
-use crate::plan::{self, Flush, Plan};
+use crate::plan::predict::files_suffice;
+use crate::plan::{Flush, Plan};
 use crate::report::progress::{Mode, Title};
 use crate::report::{FolderError, JsonOutput, ResultFolder};
 use crate::target::{self, Target};
-use crate::verdict::{Environment, Generator, Outcome, ServerSide, Unread, Warning};
-use crate::wire::dial::address;
+use crate::verdict::Warning;
 
 /// Flushing may take the server so long: it frees a million keys in about half a second.
 const FLUSH_WITHIN: Duration = Duration::from_secs(300);
@@ -44,25 +40,7 @@ pub fn run(args: RunArgs) -> Exit {
     };
     let stop = Stop::default();
     let command = Command { args, plan, stop: stop.clone(), started: SystemTime::now() };
-    watched(command, &stop, json).unwrap_or_else(|error| {
-        complain(&format!("the system gives no thread, event loop or signal handler: {error}"));
-        Exit::Bug
-    })
-}
-
-/// Runs the command on a thread of its own, so that signals are heeded even while it is stuck in writing its output.
-fn watched(command: Command, stop: &Stop, json: Option<JsonOutput>) -> io::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let signals = Signals::listen()?;
-        let (done, exit) = oneshot::channel();
-        std::thread::Builder::new().name("command".into()).spawn(move || {
-            let exit = command.block_on(json).unwrap_or(Exit::Bug);
-            // If nobody waits any more, the process is ending.
-            let _ = done.send(exit);
-        })?;
-        Ok(signals.watch(stop, exit).await)
-    })
+    heed::until_done(&stop, move || command.run(json))
 }
 
 /// Every connection needs a file descriptor.
@@ -86,20 +64,6 @@ struct Command {
 }
 
 impl Command {
-    fn block_on(self, json: Option<JsonOutput>) -> io::Result<Exit> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stop = self.stop.clone();
-        let exit = runtime.block_on(async {
-            tokio::select! {
-                exit = self.run(json) => exit,
-                () = stop.urgent() => Exit::Interrupted,
-            }
-        });
-        // A name look-up may still block a thread of the pool; it ends with the process.
-        runtime.shutdown_background();
-        Ok(exit)
-    }
-
     async fn run(self, json: Option<JsonOutput>) -> Exit {
         let prepared = tokio::select! {
             prepared = Target::prepare(&self.plan.target, &self.plan.timeouts) => Some(prepared),
@@ -153,7 +117,7 @@ impl Command {
     }
 
     async fn measure(&self, target: &Target, folder: &ResultFolder) -> Measured {
-        let mut measured = Measured { outcome: self.outcome(Some(target)), bug: None };
+        let mut measured = Measured { outcome: outcome::begun(&self.plan, Some(target), self.started), bug: None };
         measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
         let watch = Watch::start(
             &target.control,
@@ -172,18 +136,9 @@ impl Command {
             }
         };
         self.repeats(target, &watch, &mut measured).await;
-        let Watched { outcome, timeline_lost } = watch.finish().await;
+        let watched = watch.finish().await;
         measured.outcome.interrupted = self.stop.is_asked();
-        for (number, run) in measured.outcome.runs.iter_mut().enumerate() {
-            run.sections = outcome.sections.iter().filter(|section| section.run == number).cloned().collect();
-        }
-        measured.outcome.generator = Generator::of(&outcome.peaks);
-        measured.outcome.server = measured.outcome.server.watched(&outcome.peaks);
-        measured.outcome.server.fd_limit = outcome.server_fd_limit;
-        let gone = measured.outcome.runs.last().is_some_and(|run| run.unread == Unread::Gone);
-        let notes = &mut measured.outcome.notes;
-        notes.extend(outcome.warnings.into_iter().filter_map(|warning| noticed(warning, gone)));
-        notes.extend(timeline_lost.map(|why| Warning::Note(format!("timeline.jsonl is not whole: {why}"))));
+        outcome::watched(&mut measured.outcome, watched);
         self.measure_ceiling(&mut measured).await;
         measured
     }
@@ -216,7 +171,8 @@ impl Command {
                 }
             }
             let (dataset, stop) = (Arc::clone(&dataset), self.stop.clone());
-            let session = Session { plan: &self.plan, target, dataset, stop, watch };
+            let home = stop.clone();
+            let session = Session { plan: &self.plan, target, dataset, stop, home, watch };
             let Ran { outcome, notes, removed, broken } = session.run(repeat).await;
             measured.outcome.runs.push(outcome);
             measured.outcome.server.removed = removed;
@@ -225,36 +181,6 @@ impl Command {
             if measured.bug.is_some() || self.stop.is_asked() {
                 return;
             }
-        }
-    }
-
-    fn outcome(&self, target: Option<&Target>) -> Outcome {
-        let facts = target.map(|target| &target.facts);
-        Outcome {
-            started: self.started,
-            interrupted: self.stop.is_asked(),
-            unreachable: None,
-            runs: Vec::new(),
-            generator: Generator::default(),
-            server: ServerSide {
-                name: facts.map(|facts| facts.server.clone()),
-                version: facts.and_then(|facts| facts.version.clone()),
-                address: match (target, &self.plan.target.server) {
-                    (Some(target), _) => target.dialer.address().to_owned(),
-                    (None, plan::Server::Remote(endpoint)) => address(&endpoint.transport),
-                    (None, plan::Server::Spawned(_) | plan::Server::Builtin(_)) => String::new(),
-                },
-                db: target.map_or(0, |target| target.endpoint.db),
-                spawned: target.is_some_and(Target::spawned),
-                ..ServerSide::default()
-            },
-            environment: Environment::read(),
-            notes: predict(&self.plan, Room::of_this_process())
-                .warnings
-                .into_iter()
-                .map(Warning::Advice)
-                .chain(facts.into_iter().flat_map(|facts| facts.warnings.iter().cloned()).map(Warning::Note))
-                .collect(),
         }
     }
 
@@ -268,7 +194,7 @@ impl Command {
 
     /// There was no server to load: still a result, since `--json` promises one.
     fn without_target(&self, why: Option<String>, json: Option<JsonOutput>) -> Exit {
-        let mut outcome = self.outcome(None);
+        let mut outcome = outcome::begun(&self.plan, None, self.started);
         outcome.interrupted = why.is_none();
         outcome.unreachable = why;
         let measured = Measured { outcome, bug: None };

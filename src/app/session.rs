@@ -16,8 +16,10 @@ pub struct Session<'a> {
     pub target: &'a Target,
     /// The plan's data.
     pub dataset: Arc<Dataset>,
-    /// Asks to stop.
+    /// Asks to stop what is loading.
     pub stop: Stop,
+    /// Somebody wants to go home: cleaning up and counting are cut short, too.
+    pub home: Stop,
     /// Everything that watches.
     pub watch: &'a Watch,
 }

@@ -9,6 +9,8 @@ use tokio::sync::Notify;
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     shared: Arc<Shared>,
+    /// Asking it asks this one, too.
+    parent: Option<Arc<Shared>>,
 }
 
 #[derive(Debug, Default)]
@@ -19,6 +21,11 @@ struct Shared {
 }
 
 impl Stop {
+    /// A request that can be made by itself, and that is made when this one is. It has no children of its own.
+    pub fn child(&self) -> Self {
+        Self { shared: Arc::default(), parent: Some(Arc::clone(&self.shared)) }
+    }
+
     /// Asks. The first time, what is in flight is still waited for, briefly.
     pub fn ask(&self) {
         if self.shared.asked.swap(true, Ordering::AcqRel) {
@@ -29,12 +36,16 @@ impl Stop {
 
     /// Whether it was asked more than once: nothing is waited for any more.
     pub fn is_urgent(&self) -> bool {
-        self.shared.urgent.load(Ordering::Acquire)
+        self.either(|shared| shared.urgent.load(Ordering::Acquire))
     }
 
     /// Whether it was asked.
     pub fn is_asked(&self) -> bool {
-        self.shared.asked.load(Ordering::Acquire)
+        self.either(|shared| shared.asked.load(Ordering::Acquire))
+    }
+
+    fn either(&self, is: impl Fn(&Shared) -> bool) -> bool {
+        is(&self.shared) || self.parent.as_deref().is_some_and(is)
     }
 
     /// Waits until it is asked.
@@ -49,14 +60,43 @@ impl Stop {
 
     async fn until(&self, reached: fn(&Self) -> bool) {
         loop {
-            let notified = self.shared.notify.notified();
-            tokio::pin!(notified);
+            let own = self.shared.notify.notified();
+            // Whoever has no parent listens to itself twice.
+            let parents = self.parent.as_ref().unwrap_or(&self.shared).notify.notified();
+            tokio::pin!(own, parents);
             // Registered before the flag is read, so that a request in between is not missed.
-            notified.as_mut().enable();
+            own.as_mut().enable();
+            parents.as_mut().enable();
             if reached(self) {
                 return;
             }
-            notified.await;
+            tokio::select! {
+                () = own => {}
+                () = parents => {}
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_child_is_asked_with_its_parent_and_alone() {
+        let parent = Stop::default();
+        let (child, other) = (parent.child(), parent.child());
+        let waiting = tokio::spawn({
+            let other = other.clone();
+            async move { other.urgent().await }
+        });
+        tokio::task::yield_now().await;
+        child.ask();
+        assert!(child.is_asked() && !child.is_urgent() && !parent.is_asked() && !other.is_asked());
+        child.asked().await;
+        parent.ask();
+        parent.ask();
+        assert!(other.is_asked() && child.is_urgent());
+        waiting.await.expect("woken");
     }
 }
