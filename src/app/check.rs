@@ -31,8 +31,13 @@ pub fn check(args: &ScenarioArgs) -> Exit {
 
 /// The plan of a scenario, or its faults on stderr.
 pub fn load(args: &ScenarioArgs) -> Result<Plan, Exit> {
+    load_with(args, Vec::new())
+}
+
+/// The same, with flags for keys of `[search]`.
+pub fn load_with(args: &ScenarioArgs, search: Vec<(&'static str, String)>) -> Result<Plan, Exit> {
     let ScenarioArgs { scenario, target, set, seed } = args;
-    let overrides = Overrides { target: target.clone(), seed: *seed, set: set.clone() };
+    let overrides = Overrides { target: target.clone(), seed: *seed, set: set.clone(), search };
     plan::load(scenario, &overrides, &plan::Surroundings::of_this_process()).map_err(|faults| {
         let colour = colour_wanted(io::stderr().is_terminal());
         complain(&faults.render(colour, terminal_width()));

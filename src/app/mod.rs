@@ -5,6 +5,7 @@ mod check;
 mod conclude;
 mod counters;
 mod heed;
+mod limit;
 mod outcome;
 mod passes;
 mod repeat;
@@ -59,6 +60,7 @@ impl From<Exit> for ExitCode {
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Exit {
     match Cli::try_parse_from(args) {
         Ok(Cli { command: Command::Run(args) }) => run::run(args),
+        Ok(Cli { command: Command::Limit(args) }) => limit::limit(args),
         Ok(Cli { command: Command::Check(args) }) => check::check(&args),
         Err(error) => {
             // A closed terminal is no reason for another exit code.

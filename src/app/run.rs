@@ -15,6 +15,7 @@ use crate::client::Stop;
 use crate::plan::predict::files_suffice;
 use crate::plan::{Flush, Plan};
 use crate::report::progress::{Mode, Title};
+use crate::report::timeline::Timeline;
 use crate::report::{FolderError, JsonOutput, ResultFolder};
 use crate::target::{self, Target};
 use crate::verdict::Warning;
@@ -44,7 +45,7 @@ pub fn run(args: RunArgs) -> Exit {
 }
 
 /// Every connection needs a file descriptor.
-fn raise_file_limit(plan: &Plan) -> Result<(), String> {
+pub fn raise_file_limit(plan: &Plan) -> Result<(), String> {
     match rlimit::increase_nofile_limit(u64::MAX) {
         Ok(limit) => files_suffice(plan, limit),
         // Without a limit to read, the system decides when a socket is opened, and that is counted.
@@ -52,7 +53,7 @@ fn raise_file_limit(plan: &Plan) -> Result<(), String> {
     }
 }
 
-fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
+pub fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
     args.json.as_ref().map(|place| JsonOutput::open(place)).transpose().map_err(|error| explain(&error))
 }
 
@@ -119,22 +120,20 @@ impl Command {
     async fn measure(&self, target: &Target, folder: &ResultFolder) -> Measured {
         let mut measured = Measured { outcome: outcome::begun(&self.plan, Some(target), self.started), bug: None };
         measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
-        let watch = Watch::start(
-            &target.control,
-            target.endpoint.db,
-            (target.local_pid(), target.port()),
-            self.plan.sample_interval,
-            &folder.file("timeline.jsonl"),
-            Title::of(&self.plan, target.describe()),
-            self.progress_mode(),
-        );
-        let watch = match watch {
-            Ok(watch) => watch,
+        let timeline = match Timeline::create(&folder.file("timeline.jsonl")) {
+            Ok(timeline) => timeline,
             Err(error) => {
                 measured.outcome.unreachable = Some(format!("cannot write the time line: {error}"));
                 return measured;
             }
         };
+        let watch = Watch::start(
+            target,
+            self.plan.sample_interval,
+            timeline,
+            Title::of(&self.plan, target.describe()),
+            self.progress_mode(),
+        );
         self.repeats(target, &watch, &mut measured).await;
         let watched = watch.finish().await;
         measured.outcome.interrupted = self.stop.is_asked();

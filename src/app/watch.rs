@@ -1,6 +1,5 @@
 //! Everything that watches a run: the sampler, the time line, the live view.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use crate::report::progress::{Feed, Mode, Progress, Title, Update};
 use crate::report::timeline::Timeline;
 use crate::sample::Sample;
 use crate::sample::sampler::{Handle, Outcome, Sampler};
-use crate::wire::control::Control;
+use crate::target::Target;
 
 /// Samples and snapshots that may wait; the load never does.
 const ROOM: usize = 256;
@@ -37,33 +36,26 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Begins to watch: samples go to `timeline` and to the live view. `server` is its process on this machine and the port on
-    /// which it listens, as far as they are known.
-    ///
-    /// # Errors
-    /// The time line cannot be created.
+    /// Begins to watch: samples of this process, its host and `target` go to `timeline` and to the live view.
     pub fn start(
-        control: &Control,
-        db: u32,
-        server: (Option<u32>, Option<u16>),
+        target: &Target,
         interval: Duration,
-        timeline: &Path,
+        timeline: Timeline<std::fs::File>,
         title: Title,
         mode: Mode,
-    ) -> std::io::Result<Self> {
-        let timeline = Timeline::create(timeline)?;
+    ) -> Self {
         let progress = Progress::start(title, mode);
         let feed = progress.feed();
         let (samples, inbox) = mpsc::channel(ROOM);
-        let (sampler, sampled) = Sampler::new(interval, Instant::now(), Some(InfoAsk(control.clone())), db, samples);
-        let (pid, port) = server;
-        sampled.server(pid.and_then(|pid| i32::try_from(pid).ok()), port);
+        let ask = InfoAsk(target.control.clone());
+        let (sampler, sampled) = Sampler::new(interval, Instant::now(), Some(ask), target.endpoint.db, samples);
+        sampled.server(target.local_pid().and_then(|pid| i32::try_from(pid).ok()), target.port());
         let sampler = tokio::spawn(sampler.run());
         let recorder = tokio::spawn(record(inbox, timeline, feed.clone()));
         let (snapshots, told) = mpsc::channel(ROOM);
         let (phases, announced) = mpsc::channel(ROOM);
         tokio::spawn(forward(told, announced, feed));
-        Ok(Self { sampled, sampler, recorder, progress, snapshots, phases })
+        Self { sampled, sampler, recorder, progress, snapshots, phases }
     }
 
     /// Where loading threads tell of themselves.

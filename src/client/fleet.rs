@@ -107,14 +107,14 @@ impl Fleet {
         for (number, members) in (0u32..).zip(deal(clients)) {
             let core = clients.cpus.as_ref().and_then(|cpus| cpus.get(number as usize % cpus.len().max(1)).copied());
             let keys = connector.dataset().keys();
-            let connections = clients.connections;
+            let (connections, opening) = (clients.connections, clients.opening);
             let (connector, stop, snapshots) = (connector.clone(), stop.clone(), snapshots.clone());
             let worker = move || {
                 let connections = members
                     .into_iter()
                     .map(|(client, connection)| Connection::new(client, connection, connections, keys, base))
                     .collect();
-                Worker::new(number, connector, stop, connections, snapshots)
+                Worker::new(number, connector, opening, stop, connections, snapshots)
             };
             threads.push(Thread::start(number, core, clients, worker).await?);
         }

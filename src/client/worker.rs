@@ -15,6 +15,7 @@ use super::progress::Snapshot;
 use super::tally::Tally;
 use crate::dataset::Place;
 use crate::driver::Connector;
+use crate::plan::Opening;
 use crate::record::{ClientRecord, Recorder};
 
 use super::stop::Stop;
@@ -47,7 +48,7 @@ pub struct Counted {
 
 /// How often a thread tells of itself.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
-/// How many connections a thread opens at once.
+/// How many connections a thread opens at once where they are paced.
 const OPENING_AT_ONCE: usize = 64;
 
 /// A loading thread's state.
@@ -63,15 +64,20 @@ impl Worker {
     pub fn new(
         thread: u32,
         connector: Connector,
+        opening: Opening,
         stop: Stop,
         connections: Vec<Connection>,
         snapshots: mpsc::Sender<Snapshot>,
     ) -> Self {
+        let at_once = match opening {
+            Opening::Paced => OPENING_AT_ONCE,
+            Opening::AtOnce => Semaphore::MAX_PERMITS,
+        };
         let shared = Shared {
             connector,
             stop,
             alarms: Alarms::new().ok(),
-            opening: Semaphore::new(OPENING_AT_ONCE),
+            opening: Semaphore::new(at_once),
             admission: Tally::default().into(),
             tally: Tally::default().into(),
         };

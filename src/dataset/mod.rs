@@ -142,6 +142,11 @@ impl Dataset {
         Self { expiry, ..self }
     }
 
+    /// The same data for other numbers of clients and keys, within the bounds of [`Self::new`]. Keys that both have are alike.
+    pub fn resized(&self, clients: u32, keys: u64) -> Self {
+        Self { clients, keys, ..self.clone() }
+    }
+
     /// The seed from which every byte follows.
     pub fn seed(&self) -> u64 {
         self.seed

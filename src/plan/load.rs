@@ -30,12 +30,20 @@ fn allowed_cores() -> Vec<usize> {
     (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
 }
 
+/// A flag that changes the scenario.
+enum Change<'a> {
+    /// `--set path=value`
+    Key(&'a String),
+    /// `--NAME VALUE` for a key of `[search]`
+    Search(&'static str, &'a str),
+}
+
 /// Reads the scenario at `path`, lays `overrides` over it and resolves it.
 ///
 /// # Errors
 /// Everything that is wrong with the file and the flags: keys and values, what they mean, and flags that change nothing.
 pub fn load(path: &Path, overrides: &Overrides, surroundings: &Surroundings<'_>) -> Result<Plan, Faults> {
-    let Overrides { target, seed, set } = overrides;
+    let Overrides { target, seed, set, search } = overrides;
     let mut draft = Draft::open(path, surroundings.environment)?;
     if let Some(url) = target {
         draft.target(url);
@@ -50,8 +58,12 @@ pub fn load(path: &Path, overrides: &Overrides, surroundings: &Surroundings<'_>)
     };
     let (mut resolved, mut faults) = judged(&draft);
     let mut idle = Vec::new();
-    for assignment in set {
-        let (span, again) = draft.set(assignment);
+    let changes = set.iter().map(Change::Key).chain(search.iter().map(|(name, value)| Change::Search(name, value)));
+    for change in changes {
+        let (span, again) = match change {
+            Change::Key(assignment) => draft.set(assignment),
+            Change::Search(name, value) => draft.search(name, value),
+        };
         let (next, next_faults) = judged(&draft);
         if again {
             idle.push((span, "set twice; leave one of the two away"));

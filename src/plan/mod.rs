@@ -7,6 +7,7 @@ mod load;
 mod phase;
 pub mod predict;
 mod resolve;
+mod search;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::dataset::Dataset;
 pub use command::{Command, Commands};
 pub use load::{Surroundings, load};
 pub use phase::{Arrivals, Churn, Close, Load, Mix, Phase, Pipeline, Rate, Replies, Run, Sockets, Until};
+pub use search::{SearchPlan, Vary};
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]
@@ -38,12 +40,14 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// The data: pure functions of (seed, client, n, version).
     pub dataset: Dataset,
-    /// The load phases, in order; never empty.
+    /// The load phases, in order; never empty, but in a trial of a connect burst.
     pub phases: Vec<Phase>,
     /// What makes a run pass.
     pub limits: Limits,
     /// How often everything is sampled.
     pub sample_interval: Duration,
+    /// What `keyswarm limit` searches for, if the scenario says so.
+    pub search: Option<SearchPlan>,
     /// Worth saying before the run, though not wrong.
     pub advice: Vec<String>,
     /// The resolved scenario as TOML, every default spelled out, secrets redacted.
@@ -234,6 +238,17 @@ pub struct Clients {
     pub cpus: Option<Vec<usize>>,
     /// Never sleep.
     pub spin: bool,
+    /// How connections come to be.
+    pub opening: Opening,
+}
+
+/// How connections come to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A few at a time, so that a large fleet does not overrun the accept queue.
+    Paced,
+    /// All in the same moment: a connect burst.
+    AtOnce,
 }
 
 impl Clients {

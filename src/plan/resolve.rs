@@ -6,6 +6,7 @@ mod cores;
 mod data;
 mod judge;
 mod phases;
+mod search;
 mod target;
 mod toml;
 mod url;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use self::cores::Wish;
 use self::judge::Judge;
-use super::{Between, Clients, DriverKind, Plan, Server, TargetPlan, Timeouts};
+use super::{Between, Clients, DriverKind, Opening, Plan, Server, TargetPlan, Timeouts};
 use crate::dataset::Dataset;
 use crate::scenario::units::counted;
 use crate::scenario::{self, Faults, Key, Sample, Scenario, Text};
@@ -62,6 +63,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
         phases,
         limits,
         sample,
+        search,
         notes,
     } = scenario;
     let mut judge = Judge::new(faults, notes.clone());
@@ -83,6 +85,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     }
     phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
+    let search = search::search(search, &clients, &phases, data.as_ref(), &mut judge);
     let sample_interval = interval(sample, &mut judge);
     let mut server = server?;
     let server_cores = match &server {
@@ -114,6 +117,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
         phases,
         limits,
         sample_interval,
+        search,
         advice,
         resolved: String::new(),
     };
@@ -162,6 +166,7 @@ fn clients(clients: &scenario::Clients, allowed: &[usize], judge: &mut Judge<'_>
         threads: judge.number(threads, 1, 1..=MOST_THREADS),
         cpus: None,
         spin: spin.value().copied().unwrap_or(false),
+        opening: Opening::Paced,
     };
     let connections = resolved.connections_in_all();
     if let Some(span) = threads.span()

@@ -7,7 +7,7 @@ use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
 use crate::plan::{
     Churn, Cleanup, Clients, Close, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Replies, Run,
-    Server, Sockets, Spawn, Until,
+    SearchPlan, Server, Sockets, Spawn, Until,
 };
 use crate::scenario::units::{
     counted, duration_shown, lines, number_shown, percent_text, rate_shown, size_shown, size_text,
@@ -39,6 +39,9 @@ pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Wri
     row(out, "longest", &longest(plan, prediction))?;
     if plan.repeat > 1 {
         row(out, "repeat", &format!("{} runs, the database emptied between them", plan.repeat))?;
+    }
+    if let Some(search) = &plan.search {
+        row(out, "limit", &self::search(search))?;
     }
     plan.advice.iter().try_for_each(|advice| row(out, "note", advice))?;
     let warnings = prediction.warnings.iter().map(String::as_str).chain(plan.dataset.blind_spot());
@@ -281,6 +284,21 @@ fn limit_set(set: &LimitSet) -> Option<String> {
         latencies.iter().filter_map(|(name, limit)| limit.map(|most| format!("{name} {}", duration_shown(most))));
     let texts: Vec<_> = counts.chain(latencies).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn search(search: &SearchPlan) -> String {
+    let SearchPlan { vary, from, to, trial, confirm, width_percent } = search;
+    let trial = match trial {
+        Some(duration) => format!("each phase of a trial runs {}", duration_shown(*duration)),
+        None => "a trial is all of this once".to_owned(),
+    };
+    format!(
+        "`keyswarm limit` varies {} from {} to {}; {trial}, {} per bound, width {width_percent} %",
+        vary.name(),
+        number_shown(*from),
+        number_shown(*to),
+        counted((*confirm).into(), "trial"),
+    )
 }
 
 fn sockets(plan: &Plan, prediction: &Prediction) -> String {

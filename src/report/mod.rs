@@ -4,6 +4,7 @@ mod build;
 pub mod check;
 mod folder;
 pub mod format;
+mod limit;
 pub mod progress;
 pub mod result;
 mod summary;
@@ -12,4 +13,6 @@ mod wording;
 
 pub use build::document;
 pub use folder::{FolderError, JsonOutput, ResultFolder};
+pub use limit::{LimitLive, LimitVerdict, Story, limit_document, write_limit_summary};
 pub use summary::{Look, write_summary};
+pub use wording::reasons;

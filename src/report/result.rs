@@ -53,7 +53,7 @@ pub struct Document {
     /// What held the load back; `null` if nothing ran.
     pub bottleneck: Option<Bottleneck>,
     /// The answer of `keyswarm limit`; `null` for a run.
-    pub limit: Option<serde_json::Value>,
+    pub limit: Option<super::limit::Limit>,
     /// What it ran on.
     pub environment: Environment,
 }

@@ -4,8 +4,8 @@
 
 mod churn;
 mod headline;
-mod machines;
-mod page;
+pub(super) mod machines;
+pub(super) mod page;
 mod phases;
 mod readings;
 

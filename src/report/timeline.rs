@@ -22,6 +22,7 @@ const SCHEMA: u32 = 1;
 pub struct Timeline<W> {
     out: W,
     line: Vec<u8>,
+    later: Duration,
 }
 
 impl Timeline<File> {
@@ -29,18 +30,24 @@ impl Timeline<File> {
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::new(File::create_new(path)?))
     }
+
+    /// Goes on with the file at `path`, or begins it. `later` is how much later than the file the samples began.
+    pub fn resume(path: &Path, later: Duration) -> io::Result<Self> {
+        Ok(Self { later, ..Self::new(File::options().append(true).create(true).open(path)?) })
+    }
 }
 
 impl<W: Write> Timeline<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out, line: Vec::new() }
+        Self { out, line: Vec::new(), later: Duration::ZERO }
     }
 
     /// Writes one sample and flushes it. The whole line goes out in one piece, so a kill cuts between lines.
     pub fn write(&mut self, sample: &Sample) -> io::Result<()> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, &Line::from(sample))?;
+        let seconds = rounded((self.later + sample.at).as_secs_f64(), 3);
+        serde_json::to_writer(&mut self.line, &Line { seconds, ..Line::from(sample) })?;
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
         self.out.flush()

@@ -8,8 +8,15 @@ use std::time::Duration;
 
 use super::format::{count, latency};
 use crate::scenario::units::rate_shown;
-use crate::verdict::{Cause, Gap, Impossible, Outcome, Quantity, Reason, RunOutcome, Tally, Unread, Warning};
+use crate::verdict::{
+    Cause, Gap, Impossible, Judgement, Outcome, Quantity, Reason, RunOutcome, Tally, Unread, Warning,
+};
 use crate::wire::fault::Kind;
+
+/// Every reason of a judgement as a short sentence.
+pub fn reasons(judgement: &Judgement, outcome: &Outcome) -> Vec<String> {
+    judgement.reasons.iter().map(|reason| self::reason(reason, outcome)).collect()
+}
 
 /// A reason as a short sentence; it names its run if there were several.
 pub fn reason(reason: &Reason, outcome: &Outcome) -> String {

@@ -24,6 +24,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// `--set path=value`, in the order given.
     pub set: Vec<String>,
+    /// Flags that say the same as a key of `[search]`: its name and the value.
+    pub search: Vec<(&'static str, String)>,
 }
 
 /// The largest file that is read, in bytes. A scenario has a few lines; anything of this size is another file.
@@ -137,6 +139,18 @@ impl<'e> Draft<'e> {
         let (at, span) = (Span::new(source, 0..6), Span::new(source, 7..text.len()));
         let content = Content::Integer(seed.into());
         self.root.set(Entry { name: "seed".into(), at, node: Node { content, span, typed: None } });
+    }
+
+    /// Lays `--NAME VALUE` over the key of that name in `[search]`. Returns its place, and whether it took the place of
+    /// another flag.
+    pub fn search(&mut self, name: &'static str, value: &str) -> (Span, bool) {
+        let text = format!("--{name} {value}");
+        let source = self.faults.sources().flag(&text);
+        let again = set::flag(&mut self.root, "search", name, &text, source).unwrap_or_else(|(span, what)| {
+            self.faults.at(span, what);
+            false
+        });
+        (Span::new(source, 0..text.len()), again)
     }
 
     /// Lays one `--set path=value` over the file. Returns its place, and whether it took the place of another flag.

@@ -10,6 +10,7 @@ mod excerpt;
 mod fault;
 mod mask;
 mod read;
+mod search;
 mod secrets;
 mod section;
 mod set;
@@ -22,6 +23,7 @@ mod written;
 pub use draft::{Draft, Overrides};
 pub use environment::escaped;
 pub use fault::Faults;
+pub use search::{Amount, Search};
 pub use source::{Span, Written};
 pub use words::{nearest, quoted};
 pub use written::{

@@ -1,6 +1,7 @@
 //! Reads the tree into a [`Scenario`]: which keys there are, and of which type.
 
 use super::fault::Faults;
+use super::search::search;
 use super::section::{self, Section, Trouble, array, integer, text, wrong};
 use super::source::Written;
 use super::tree::{Content, Entry, Node, Table};
@@ -27,6 +28,7 @@ pub fn scenario(root: &Table, faults: &mut Faults) -> Scenario {
         phases: phases(&mut top),
         limits: limits(top.entry("limits").map(|entry| &entry.node), top.faults()),
         sample: sample(top.entry("sample").map(|entry| &entry.node), top.faults()),
+        search: search(top.entry("search").map(|entry| &entry.node), top.faults()),
         notes: Vec::new(),
     };
     top.finish(&[]);

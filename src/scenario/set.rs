@@ -28,6 +28,17 @@ pub fn set(root: &mut Table, assignment: &str, source: usize, shift: usize) -> R
     place(root, &steps, node, "")
 }
 
+/// Sets in the table `above` of `root` the key `name` to what `flag`, `--NAME VALUE`, says; that is the text `source`.
+/// Returns whether something that an earlier flag had set is lost by that.
+///
+/// # Errors
+/// There is no such table.
+pub fn flag(root: &mut Table, above: &str, name: &str, flag: &str, source: usize) -> Result<bool, Trouble> {
+    let before = "--".len() + name.len();
+    let at = Span::new(source, 0..before);
+    place(root, &[(above.to_owned(), at), (name.to_owned(), at)], value(flag, before, source, 0), "")
+}
+
 /// The keys of a dotted path, each with its place.
 fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
     let raw = format!("{text}=0");
@@ -46,7 +57,7 @@ fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
     }
 }
 
-/// What stands after the `=`: a TOML value, a number that is too large for TOML, or else a plain string.
+/// What stands after the byte `equals`: a TOML value, a number that is too large for TOML, or else a plain string.
 fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
     let typed = &assignment[equals + 1..];
     let begins = shift + equals + 1;

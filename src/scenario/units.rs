@@ -119,6 +119,23 @@ pub fn percent_text(tenths: u64) -> String {
     }
 }
 
+/// A share such as `2%` or `0.5%`, in percent: from 0 to 50.
+///
+/// # Errors
+/// What is wrong, without the text itself.
+pub fn parse_share(text: &str) -> Result<f64, &'static str> {
+    const WRONG: &str = "no share; write a number and a percent sign, such as \"2%\"";
+    let number = text.trim().strip_suffix('%').map(str::trim).ok_or(WRONG)?;
+    if !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return Err(WRONG);
+    }
+    match number.parse::<f64>() {
+        Ok(percent) if percent <= 50.0 => Ok(percent),
+        Ok(_) => Err("at most 50%"),
+        Err(_) => Err(WRONG),
+    }
+}
+
 /// An integer in decimal digits, which underscores may set apart; `None` if `text` is none. One that is too large for any
 /// key becomes the largest there is, so that the key can say what it takes.
 pub fn parse_integer(text: &str) -> Option<i128> {
@@ -242,6 +259,14 @@ mod tests {
         }
         for text in ["", "%", "25", "-5%", "1.25%", ".5%", "5.%", "1e3%", "99999999999999999999%"] {
             assert!(parse_percent(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_have_a_percent_sign() {
+        assert_eq!(["2%", "0%", " 0.5 %", "50%"].map(parse_share), [Ok(2.0), Ok(0.0), Ok(0.5), Ok(50.0)]);
+        for text in ["", "2", "%", "51%", "-1%", "1e1%", "NaN%", "2 percent"] {
+            assert!(parse_share(text).is_err(), "{text}");
         }
     }
 

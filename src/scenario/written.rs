@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::environment::Variable;
+use super::search::Search;
 use super::source::{Span, Written};
 
 /// A key of the scenario.
@@ -136,6 +137,8 @@ pub struct Scenario {
     pub limits: Limits,
     /// `[sample]`
     pub sample: Sample,
+    /// `[search]`
+    pub search: Search,
     /// What the flags did beyond setting a key, for people.
     pub notes: Vec<String>,
 }

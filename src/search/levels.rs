@@ -22,11 +22,6 @@ impl Width {
         Self { percent: percent.max(0.0) }
     }
 
-    /// In percent of the lower bound.
-    pub fn as_percent(self) -> f64 {
-        self.percent
-    }
-
     /// Whether two bounds are near enough.
     pub fn is_met(self, holds: u64, breaks: u64) -> bool {
         let wide = (holds as f64 * self.percent / 100.0).floor() as u64;

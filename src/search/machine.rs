@@ -258,7 +258,8 @@ impl Search {
         (self.tallies.keys().copied().rev().find(below), breaks)
     }
 
-    fn bound(&self, level: u64) -> Bound {
+    /// A level with its trials so far.
+    pub fn bound(&self, level: u64) -> Bound {
         Bound::of(level, self.tallies.get(&level).copied().unwrap_or_default())
     }
 

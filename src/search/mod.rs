@@ -9,11 +9,14 @@ mod levels;
 mod machine;
 mod tally;
 mod usl;
+mod weigh;
 
 pub use answer::{Answer, Bound, End, Recovery};
 pub use levels::{Levels, Width};
 pub use machine::Search;
+pub use tally::Standing;
 pub use usl::{Point, Usl};
+pub use weigh::{Figures, Made, Signs, weigh};
 
 /// What is searched for, and how thoroughly.
 #[derive(Clone, Copy, Debug)]

@@ -63,11 +63,6 @@ impl Tally {
         self.passed + self.failed
     }
 
-    /// Whether trials of this level ended in both ways.
-    pub fn is_flaky(&self) -> bool {
-        self.passed > 0 && self.failed > 0
-    }
-
     /// What they say where at most `goal` trials are made.
     pub fn standing(&self, goal: u32) -> Standing {
         let of = goal.max(self.done());

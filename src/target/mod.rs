@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 pub use builtin::Responder;
 pub use facts::Facts;
 pub use spawn::{SpawnError, SpawnedServer};
-pub use store::{Guarded, flush, may_flush, may_write, probe, unlink};
+pub use store::{Guarded, fill, flush, may_flush, may_write, probe, unlink};
 
 use crate::dataset::Version;
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};

@@ -184,6 +184,25 @@ fn sample(dataset: &Dataset) -> impl Iterator<Item = Place> {
     })
 }
 
+/// Writes the keys of `dataset` at `places` in their first version, each within `limit`.
+///
+/// # Errors
+/// The connection was lost, a reply took too long, or the server refuses.
+pub async fn fill(
+    control: &Control,
+    dataset: &Dataset,
+    places: impl IntoIterator<Item = Place>,
+    limit: Duration,
+) -> Result<(), Broken> {
+    let writes = stream::iter(places).map(|place| async move {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        dataset.key(place, &mut key);
+        dataset.value(place, 1, &mut value);
+        expect("SET", control.call(&[b"SET", &key, &value], limit).await?)
+    });
+    writes.buffered(UNDER_WAY).try_for_each(|()| async { Ok(()) }).await
+}
+
 /// Removes the keys of `dataset` at the places that come in, and nothing else; each batch within `limit`. Returns how many
 /// were there.
 ///

@@ -8,8 +8,8 @@ pub use super::limits::Level;
 use super::*;
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::plan::{
-    Between, Cleanup, Clients, Command, Commands, DriverKind, Endpoint, Flush, LimitSet, Limits, Load, Phase, Pipeline,
-    Plan, Protocol, Run, Server, TargetPlan, Timeouts, Transport,
+    Between, Cleanup, Clients, Command, Commands, DriverKind, Endpoint, Flush, LimitSet, Limits, Load, Opening, Phase,
+    Pipeline, Plan, Protocol, Run, Server, TargetPlan, Timeouts, Transport,
 };
 use crate::record::{ClientRecord, Keys, Latency, Recorder, Requests};
 use crate::wire::info::CommandStat;
@@ -50,6 +50,7 @@ pub fn plan() -> Plan {
             threads: 1,
             cpus: None,
             spin: false,
+            opening: Opening::Paced,
         },
         timeouts: Timeouts {
             connect: Duration::from_secs(5),
@@ -61,6 +62,7 @@ pub fn plan() -> Plan {
         phases: vec![phase("write", Run::Write(load)), phase("verify", Run::Verify(load))],
         limits: Limits { run: none_allowed(), phases: Vec::new() },
         sample_interval: Duration::from_secs(1),
+        search: None,
         advice: Vec::new(),
         resolved: "name = \"four-clients\"\n".to_owned(),
     }

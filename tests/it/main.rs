@@ -22,6 +22,7 @@ mod connecting;
 mod guards;
 mod hashes_and_expiry;
 mod hostile_replies;
+mod limit;
 mod main_job;
 mod memory_full;
 mod mix;

@@ -139,6 +139,11 @@ impl Running {
         i32::try_from(self.child.id()).expect("a process id")
     }
 
+    /// A file in its private folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+
     /// What it has said on stderr so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()

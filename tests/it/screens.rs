@@ -34,6 +34,11 @@ fn help_of_run() {
 }
 
 #[test]
+fn help_of_limit() {
+    insta::assert_snapshot!(narrow(&["limit", "--help"]));
+}
+
+#[test]
 fn help_of_check() {
     insta::assert_snapshot!(narrow(&["check", "--help"]));
 }

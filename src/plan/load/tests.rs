@@ -6,6 +6,7 @@ mod connect;
 mod data;
 mod flags;
 mod phases;
+mod search;
 mod secrets;
 mod target;
 

@@ -20,8 +20,7 @@ pub fn dataset(dataset: &scenario::Dataset, seed: u64, clients: &Clients, judge:
     let start = judge.number(first, 1, 0..=i64::MAX as u64);
     let orders = [(Order::Written.name(), Order::Written), (Order::Shuffled.name(), Order::Shuffled)];
     let order = judge.word(order, "order", Order::Written, &orders, &[]);
-    let numbers = u64::from(clients.count).checked_mul(count).and_then(|all| all.checked_add(start));
-    if numbers.is_none_or(|last| last > i64::MAX as u64) {
+    if !fit(clients.count.into(), count, start) {
         judge.fault_near(first.span().or(keys.span()), "the numbers of the keys would leave 63 bits; lower `first`");
         return None;
     }
@@ -100,6 +99,26 @@ fn expiry(expire: &Key<Duration>, way: &Key<Text>, hashes: bool, judge: &mut Jud
         judge.fault(written.span, "keys expire after whole seconds, at least 1s");
     }
     Some(Expiry { seconds: written.value.as_secs(), as_option: as_option && !hashes })
+}
+
+/// Whether the numbers of all keys fit.
+fn fit(clients: u64, keys: u64, first: u64) -> bool {
+    let last = clients.checked_mul(keys).and_then(|all| all.checked_add(first));
+    last.is_some_and(|last| i64::try_from(last).is_ok())
+}
+
+/// Whether `dataset` can be had for so many clients, too, which stand at `at`.
+pub fn fits_clients(dataset: &Dataset, clients: u64, at: Span, judge: &mut Judge<'_>) {
+    if !fit(clients, dataset.keys(), dataset.first()) {
+        judge.fault(at, "with so many clients the numbers of the keys would leave 63 bits; lower `dataset.first`");
+        return;
+    }
+    let clients = u32::try_from(clients).unwrap_or(u32::MAX);
+    if let KeyPattern::Template(template) = dataset.key_pattern()
+        && let Some(what) = template.ambiguity(clients, dataset.keys(), dataset.first())
+    {
+        judge.fault(at, format!("with so many clients `dataset.key` does not tell keys apart: {what}"));
+    }
 }
 
 /// Parses a template; a fault is shown at its very place.

@@ -20,7 +20,7 @@ const LARGEST_BATCH: u32 = 100_000;
 /// The largest command or reply that fred is given, in bytes: it holds some copies of each.
 const FRED_LARGEST: u64 = 64 << 20;
 /// The most requests in flight on a connection.
-const DEEPEST: u32 = 1_000_000;
+pub const DEEPEST: u32 = 1_000_000;
 /// Names that mean something else where phases are named.
 const RESERVED: [&str; 10] =
     ["connect", "timeouts", "errors", "lost", "mismatched", "p50", "p90", "p99", "p999", "max"];

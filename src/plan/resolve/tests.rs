@@ -189,9 +189,20 @@ fn scenario() -> impl Strategy<Value = String> {
     )
 }
 
+/// The table of a search, or none. Every scenario can have it.
+fn search() -> impl Strategy<Value = String> {
+    let tables = vec![
+        "",
+        "\n[search]\nvary = 'clients.count'\nto = 9\n",
+        "\n[search]\nvary = 'clients.connections'\nfrom = 2\nto = 300\nconfirm = 5\nwidth = '0.5%'\n",
+        "\n[search]\nvary = 'connect.burst'\nto = 1_000\nwidth = '0%'\n",
+    ];
+    prop::sample::select(tables).prop_map(str::to_owned)
+}
+
 proptest! {
     #[test]
-    fn a_resolved_scenario_resolves_to_the_same_plan(text in scenario()) {
+    fn a_resolved_scenario_resolves_to_the_same_plan(text in (scenario(), search()).prop_map(|(text, search)| text + &search)) {
         let folder = tempfile::tempdir().expect("a folder");
         let first = plan(&text, folder.path());
         let second = plan(&first.resolved, folder.path());

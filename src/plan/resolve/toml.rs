@@ -7,7 +7,7 @@ use toml_edit::Value;
 
 use super::super::{
     Between, Churn, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run,
-    Secret, Server, Sockets, Spawn, TargetPlan, Timeouts, Tls, Until,
+    SearchPlan, Secret, Server, Sockets, Spawn, TargetPlan, Timeouts, Tls, Until, Vary,
 };
 use super::target::{BUILTIN, Kept};
 use super::url;
@@ -37,6 +37,7 @@ pub fn written(plan: &Plan, secrets: &Secrets) -> String {
         phases,
         limits,
         sample_interval,
+        search,
         advice: _,
         resolved: _,
     } = plan;
@@ -56,6 +57,9 @@ pub fn written(plan: &Plan, secrets: &Secrets) -> String {
     self::limits(&mut out, limits);
     out.push_str("\n[sample]\n");
     key(&mut out, "interval", duration(*sample_interval));
+    if let Some(search) = search {
+        self::search(&mut out, search);
+    }
     out
 }
 
@@ -177,7 +181,7 @@ fn spawn(spawn: &Spawn, secrets: &Secrets) -> String {
 }
 
 fn clients(out: &mut String, clients: &Clients) {
-    let Clients { count, connections, driver, stagger, threads, cpus, spin } = clients;
+    let Clients { count, connections, driver, stagger, threads, cpus, spin, opening: _ } = clients;
     out.push_str("\n[clients]\n");
     key(out, "count", count);
     key(out, "connections", connections);
@@ -303,6 +307,23 @@ fn limits(out: &mut String, limits: &Limits) {
         out.push_str(&format!("\n[limits.{}]\n", toml_edit::Key::new(name).display_repr()));
         limit_set(out, set);
     }
+}
+
+fn search(out: &mut String, search: &SearchPlan) {
+    let SearchPlan { vary, from, to, trial, confirm, width_percent } = search;
+    let level = |level: &u64| match vary {
+        Vary::Rate { .. } => text(&rate_text(*level as f64)),
+        _ => level.to_string(),
+    };
+    out.push_str("\n[search]\n");
+    key(out, "vary", text(&vary.name()));
+    key(out, "from", level(from));
+    key(out, "to", level(to));
+    if let Some(trial) = trial {
+        key(out, "trial", duration(*trial));
+    }
+    key(out, "confirm", confirm);
+    key(out, "width", text(&format!("{width_percent}%")));
 }
 
 fn limit_set(out: &mut String, set: &LimitSet) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::scenario::Draft;
 
 /// Every table that is read, and a file with a key in it that nobody knows.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 12] = [
     ("", "zzzz = 1"),
     ("target", "[target]\nzzzz = 1"),
     ("target.spawn", "[target.spawn]\nzzzz = 1"),
@@ -18,6 +18,7 @@ const TABLES: [(&str, &str); 11] = [
     ("phase", "[[phase]]\nzzzz = 1"),
     ("limits", "[limits]\nzzzz = 1"),
     ("sample", "[sample]\nzzzz = 1"),
+    ("search", "[search]\nzzzz = 1"),
 ];
 
 /// The keys that the reader lists when it meets one that it does not know, with their tables.

@@ -186,7 +186,8 @@ fn another_target_takes_the_place_of_the_file_s() {
 fn flags_that_overlap_are_errors() {
     let flags = |target: &str, seed, set: &[&str]| {
         let target = Some(target.to_owned()).filter(|url| !url.is_empty());
-        let overrides = Overrides { target, seed, set: set.iter().map(|&text| text.to_owned()).collect() };
+        let set = set.iter().map(|&text| text.to_owned()).collect();
+        let overrides = Overrides { target, seed, set, ..Overrides::default() };
         load_with(GOOD, &overrides, &[0, 1]).map(|_| ())
     };
     let url = "redis://example";

@@ -1,0 +1,147 @@
+//! One trial: the scenario once at one level, watched, judged and weighed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::super::repeat::Ran;
+use super::super::session::Session;
+use super::super::watch::Watch;
+use super::super::{counters, outcome};
+use super::{Command, expected};
+use crate::client::FleetError;
+use crate::plan::{Cleanup, Flush, Plan};
+use crate::report::progress::{Mode, Title};
+use crate::report::result::Document;
+use crate::report::timeline::Timeline;
+use crate::report::{self, ResultFolder};
+use crate::scenario::units::duration_shown;
+use crate::search::{Ending, Figures, Made, Trial, weigh};
+use crate::target::Target;
+use crate::verdict::{self, Outcome};
+
+/// Nothing is known of a first trial; no scenario that is searched with needs longer.
+const FIRST: Duration = Duration::from_secs(600);
+/// Whatever held before, a trial may take so long, ...
+const LEAST: Duration = Duration::from_secs(60);
+/// ... and so many times what the load of one that held makes likely.
+const PATIENCE: u32 = 4;
+/// Reading the server's settings.
+const SETTINGS_WITHIN: Duration = Duration::from_secs(5);
+
+/// A trial that was made.
+pub struct Finished {
+    /// What the search and people want to know of it.
+    pub made: Made,
+    /// All of it.
+    pub document: Document,
+    /// A bug that cut it short.
+    pub bug: Option<FleetError>,
+}
+
+/// How long a trial of `level` may take: in proportion to the trials that held.
+pub fn longest(made: &[Made], level: u64) -> Duration {
+    let held = made.iter().filter(|made| made.ending == Ending::Pass);
+    let likely = held.map(|made| made.took.mul_f64(level as f64 / made.trial.level.max(1) as f64).max(made.took)).max();
+    likely.map_or(FIRST, |likely| LEAST.max(likely * PATIENCE))
+}
+
+impl Command {
+    /// Makes a trial that takes `longest` at most, on a server that has settled.
+    pub(super) async fn trial(
+        &self,
+        target: &Target,
+        trial: Trial,
+        longest: Duration,
+        began: Instant,
+        folder: &ResultFolder,
+    ) -> Finished {
+        let plan = self.plan_of(trial);
+        let (mut outcome, late, bug) = self.measure(&plan, target, longest, folder).await;
+        // Nobody but keyswarm stopped it.
+        outcome.interrupted = late || self.stop.is_asked();
+        let judgement = verdict::judge(&plan, &outcome);
+        let (ending, signs) = weigh(&plan, &outcome, &judgement, None, late);
+        let mut reasons = report::reasons(&judgement, &outcome);
+        if late {
+            reasons = vec![format!("not done within {}", duration_shown(longest))];
+        }
+        let figures = Figures::of(&outcome);
+        if reasons.is_empty() && ending != Ending::Pass {
+            reasons.push(left_out(&plan, &figures));
+        }
+        let document = report::document(&plan, &outcome, &judgement);
+        let (began, took) = (began.duration_since(self.began), began.elapsed());
+        Finished { made: Made { trial, ending, signs, reasons, began, took, figures }, document, bug }
+    }
+
+    /// Keys of a trial are removed after it, unless they are to be kept or the whole database is emptied anyway.
+    fn plan_of(&self, trial: Trial) -> Plan {
+        let mut plan = self.plan.at(&self.search, trial.level);
+        let emptied = plan.target.flush == Flush::Before;
+        plan.target.cleanup = if self.args.keep || emptied { Cleanup::Keep } else { Cleanup::Unlink };
+        plan
+    }
+
+    async fn measure(
+        &self,
+        plan: &Plan,
+        target: &Target,
+        longest: Duration,
+        folder: &ResultFolder,
+    ) -> (Outcome, bool, Option<FleetError>) {
+        let mut outcome = outcome::begun(plan, Some(target), self.started);
+        outcome.notes.retain(|note| !expected(note));
+        outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
+        let timeline = match Timeline::resume(&folder.file("timeline.jsonl"), self.began.elapsed()) {
+            Ok(timeline) => timeline,
+            Err(error) => {
+                outcome.unreachable = Some(format!("cannot write the time line: {error}"));
+                return (outcome, false, None);
+            }
+        };
+        let title = Title::of(plan, target.describe());
+        let watch = Watch::start(target, plan.sample_interval, timeline, title, self.mode());
+        let stop = self.stop.child();
+        let session = Session {
+            plan,
+            target,
+            dataset: Arc::new(plan.dataset.clone()),
+            stop: stop.clone(),
+            home: self.stop.clone(),
+            watch: &watch,
+        };
+        let mut late = false;
+        let Ran { outcome: run, notes, removed, broken } = {
+            let run = session.run(1);
+            tokio::pin!(run);
+            tokio::select! {
+                ran = &mut run => ran,
+                () = sleep(longest) => {
+                    late = true;
+                    stop.ask();
+                    run.await
+                }
+            }
+        };
+        outcome.runs.push(run);
+        outcome.server.removed = removed;
+        outcome.notes.extend(notes);
+        outcome::watched(&mut outcome, watch.finish().await);
+        (outcome, late, broken)
+    }
+
+    /// Bars of the trial under way, where they can be taken away again.
+    fn mode(&self) -> Mode {
+        match Mode::detect(self.args.run.quiet || self.args.run.no_progress) {
+            bars @ Mode::Bars { .. } => bars,
+            Mode::Lines(_) | Mode::Quiet => Mode::Quiet,
+        }
+    }
+}
+
+/// A burst in which somebody was left out, although no limit of the scenario is about that.
+fn left_out(plan: &Plan, figures: &Figures) -> String {
+    format!("{} of {} connections admitted", figures.admitted, plan.clients.connections_in_all())
+}
