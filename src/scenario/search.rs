@@ -6,7 +6,7 @@ use super::fault::Faults;
 use super::section::{Section, Trouble, integer, wrong};
 use super::source::Span;
 use super::tree::Node;
-use super::units::{parse_share, parse_rate};
+use super::units::{parse_rate, parse_share};
 use super::written::{Key, Text};
 
 /// `[search]`

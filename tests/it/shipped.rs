@@ -34,7 +34,8 @@ fn each_is_valid_and_named_as_its_file() {
 
 #[test]
 fn each_runs_in_miniature() {
-    for (name, text) in scenarios() {
+    // Those that search are searched with.
+    for (name, text) in scenarios().into_iter().filter(|(_, text)| !searches(text)) {
         let mut small = vec!["--set", "dataset.keys=200"];
         if name == "connections-and-large-values" {
             small.extend(["--set", "phase.no-pool.times=200", "--set", "phase.pool.times=200"]);
@@ -43,6 +44,32 @@ fn each_runs_in_miniature() {
         let server = RedisServer::start(&[]);
         let outcome = Keyswarm::run_file(&text).args(&small).args(&["--target", &server.url()]).finish().expect(0);
         assert_eq!(outcome.count("verify", "keys.matched"), server.dbsize(), "{outcome}");
+    }
+}
+
+/// Whether a scenario is for `keyswarm limit`.
+fn searches(text: &str) -> bool {
+    text.contains("\n[search]")
+}
+
+#[test]
+fn each_that_searches_finds_an_answer_in_miniature() {
+    let searching: Vec<_> = scenarios().into_iter().filter(|(_, text)| searches(text)).collect();
+    assert!(searching.len() >= 4, "{searching:?}");
+    for (name, text) in searching {
+        let limit = Keyswarm::on_file("limit", &text).args(&["--out", "results", "--json", "result.json"]);
+        // Small enough for any machine to hold them.
+        let limit = limit.args(match name.as_str() {
+            "limit-rate-p99" => &["--from", "2_000/s", "--to", "4_000/s", "--set", "phase.load.duration=300ms"][..],
+            "limit-connections" => &["--to", "12", "--set", "dataset.keys=200"],
+            "limit-connect-burst" => &["--from", "1", "--to", "3"],
+            _ => &["--to", "3", "--set", "dataset.keys=200"],
+        });
+        let patient = ["--set", "timeouts.connect=20s", "--set", "timeouts.setup=20s"];
+        let limit = limit.args(&patient);
+        let limit = if name == "limit-rate-p99" { limit.args(&["--set", "limits.load.p99=4s"]) } else { limit };
+        let outcome = limit.finish().expect(0);
+        assert_eq!(outcome.json()["limit"]["end"], "not reached", "{name}: {outcome}");
     }
 }
 
