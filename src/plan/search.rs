@@ -54,6 +54,14 @@ impl Vary {
         }
     }
 
+    /// The phase that it is about, if it is about one.
+    pub fn phase(&self) -> Option<&str> {
+        match self {
+            Self::Pipeline { phase } | Self::Rate { phase } => Some(phase),
+            Self::Clients | Self::Connections | Self::Burst => None,
+        }
+    }
+
     /// What one of them is called, and what many.
     pub const fn nouns(&self) -> (&'static str, &'static str) {
         match self {

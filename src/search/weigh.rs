@@ -30,7 +30,7 @@ pub struct Made {
 /// What a person compares between trials.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
-    /// Keys written and read per second, over all load phases; `None` if there were none.
+    /// Keys written and read per second, over the load phases that count; `None` if there were none.
     pub keys_per_second: Option<f64>,
     /// The slowest phase's judged p99; in a connect burst that of the set-up.
     pub p99: Option<Percentile>,
@@ -139,11 +139,12 @@ fn stands(outcome: &Outcome, judgement: &Judgement) -> bool {
 }
 
 impl Figures {
-    /// Those of a trial.
-    pub fn of(outcome: &Outcome) -> Self {
+    /// Those of a trial; rate and latency are those of `phase` alone, if what is varied is about one.
+    pub fn of(outcome: &Outcome, phase: Option<&str>) -> Self {
         let Some(run) = outcome.runs.last() else { return Self::default() };
         let total = run.total();
-        let loads: Vec<&PhaseOutcome> = run.phases.iter().filter(|phase| phase.loads()).collect();
+        let loads: Vec<&PhaseOutcome> =
+            run.phases.iter().filter(|found| found.loads() && phase.is_none_or(|name| name == found.name)).collect();
         let seconds: f64 = loads.iter().map(|phase| phase.seconds).sum();
         let keys: u64 =
             loads.iter().map(|phase| &phase.record.keys).map(|k| k.acknowledged + k.checked - k.unread).sum();
@@ -281,10 +282,14 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_load() {
-        let figures = Figures::of(&fixture::outcome(fixture::good_run()));
+        let outcome = fixture::outcome(fixture::good_run());
+        let figures = Figures::of(&outcome, None);
         assert!(figures.keys_per_second.is_some_and(|rate| rate > 0.0), "{figures:?}");
         // Of two phases with the same latencies.
         assert_eq!(figures.p99, fixture::latencies(fixture::ALL).percentile(99.0));
         assert_eq!(figures.admitted, u64::from(fixture::CLIENTS));
+        // 1,000 keys in half a second, whether of one phase or of both.
+        let of = |phase| Figures::of(&outcome, phase).keys_per_second;
+        assert_eq!([of(None), of(Some("write")), of(Some("no such"))], [Some(2_000.0), Some(2_000.0), None]);
     }
 }

@@ -67,7 +67,7 @@ impl Command {
         if late {
             reasons = vec![format!("not done within {}", duration_shown(longest))];
         }
-        let figures = Figures::of(&outcome);
+        let figures = Figures::of(&outcome, self.search.vary.phase());
         if reasons.is_empty() && ending != Ending::Pass {
             reasons.push(left_out(&plan, &figures));
         }
@@ -79,8 +79,9 @@ impl Command {
     /// Keys of a trial are removed after it, unless they are to be kept or the whole database is emptied anyway.
     fn plan_of(&self, trial: Trial) -> Plan {
         let mut plan = self.plan.at(&self.search, trial.level);
-        let emptied = plan.target.flush == Flush::Before;
-        plan.target.cleanup = if self.args.keep || emptied { Cleanup::Keep } else { Cleanup::Unlink };
+        let writes = plan.phases.iter().any(|phase| phase.run.writes());
+        let stay = self.args.keep || plan.target.flush == Flush::Before || !writes;
+        plan.target.cleanup = if stay { Cleanup::Keep } else { Cleanup::Unlink };
         plan
     }
 

@@ -117,7 +117,7 @@ pub struct Trial {
     pub began_seconds: f64,
     /// How long it took.
     pub seconds: f64,
-    /// Keys written and read per second; `null` without a load phase.
+    /// Keys written and read per second, in the phase that is varied or else in all that load; `null` without a load phase.
     pub keys_per_second: Option<f64>,
     /// The slowest phase's judged p99; in a connect burst that of the set-up.
     pub p99_us: Option<u64>,
