@@ -104,6 +104,21 @@ impl<'a> Measurement<'a> {
         (!loads.is_empty()).then_some(Self { plan, loads, clients, responder, each })
     }
 
+    /// What there is to measure before a search whose trials are like `plan`; `None` if that would tell nothing.
+    pub fn before(plan: &'a Plan) -> Option<Self> {
+        let mut loads = Vec::new();
+        for load in plan.phases.iter().filter_map(|phase| Kind::of(&phase.run)) {
+            if !loads.contains(&load) {
+                loads.push(load);
+            }
+        }
+        if loads.is_empty() || matches!(plan.target.server, Server::Builtin(_)) {
+            return None;
+        }
+        let responder = responder(plan, &Surroundings::of_this_process().cores)?;
+        Some(Self { plan, loads, clients: fewer(&plan.clients, most_connections()), responder, each: LONGEST })
+    }
+
     /// How long it takes, about.
     pub fn lasts(&self) -> Duration {
         self.each * self.loads.len() as u32

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Doubt, Ending, Trial};
 use crate::plan::{Opening, Plan};
 use crate::record::{Percentile, Timeouts};
-use crate::verdict::{Cause, Judgement, Outcome, PhaseOutcome, RunOutcome, Tally, Verdict};
+use crate::verdict::{Cause, Culprit, Judgement, Outcome, PhaseOutcome, RunOutcome, Tally, Verdict};
 use crate::wire::fault::{Fault, Kind, Stage};
 
 /// A trial that was made, as far as people and results want to know of it.
@@ -19,6 +19,8 @@ pub struct Made {
     pub signs: Signs,
     /// Why it did not pass, as short sentences.
     pub reasons: Vec<String>,
+    /// What held the load back or broke it; `None` if there was no trial to tell.
+    pub culprit: Option<Culprit>,
     /// When it began, since the search began.
     pub began: Duration,
     /// How long it took, waiting for the server to settle included.

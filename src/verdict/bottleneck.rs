@@ -1,4 +1,4 @@
-//! What held the load back, or broke it (METHOD.md §3). Pure.
+//! What held the load back, or broke it. Pure.
 //!
 //! A cause needs evidence of its own. What server or system said in so many words stands however busy the generator was; what is
 //! inferred from times and shares also needs a generator that was not the bottleneck itself. Else it is undecided, with numbers.

@@ -1,4 +1,4 @@
-//! Whether the generator itself was the bottleneck (METHOD.md, rule 1.10). Pure.
+//! Whether the generator itself was the bottleneck. Pure.
 //!
 //! It was, if the server's main thread stayed below 0.9 seconds per second and one of these holds: a loading thread was busy or
 //! kept waiting for more than 0.9 of the time; more than 0.85 of its own ceiling was reached; requests were sent later than a limit

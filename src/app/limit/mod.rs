@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use self::server::{Lost, Server};
 use self::trial::Finished;
+use super::ceiling::Measurement;
 use super::conclude::explain;
 use super::run::open_json;
 use super::{Exit, check, colour_wanted, complain, heed, outcome};
@@ -22,9 +23,10 @@ use crate::report::result::Document;
 use crate::report::{
     self, FolderError, JsonOutput, LimitLive, LimitVerdict, Look, ResultFolder, Story, limit_document,
 };
+use crate::scenario::units::rate_shown;
 use crate::search::{Answer, Ending, Figures, Levels, Made, Purpose, Search, Signs, Spec, Step, Trial, Width};
 use crate::target::{Target, TargetError};
-use crate::verdict::{self, Warning};
+use crate::verdict::{self, Ceiling, Warning};
 
 /// Runs the command.
 pub fn limit(args: LimitArgs) -> Exit {
@@ -67,6 +69,8 @@ struct Progress {
     search: Search,
     made: Vec<Made>,
     foreseen: Vec<(&'static str, Option<u64>, String)>,
+    /// What the generator manages by itself.
+    ceilings: Vec<Ceiling>,
     /// The document of the trial that tells most: of a break, else the last one.
     telling: Option<(bool, Document)>,
     /// Noticed between trials.
@@ -130,8 +134,16 @@ impl Command {
         let mut live = LimitLive::new(out, colour);
         let target = server.target().map(Target::describe).unwrap_or_default();
         live.begin(&self.plan.name, &target, &self.search, &foreseen);
+        let ceilings = match Measurement::before(&self.plan) {
+            Some(measurement) => measurement.take(&self.stop).await,
+            None => Vec::new(),
+        };
+        for Ceiling { phase, requests_per_second } in &ceilings {
+            live.note(&format!("own ceiling in {phase}: {}", rate_shown(*requests_per_second)));
+        }
+        live.titles(&self.search);
         let search = Search::new(self.spec());
-        Progress { search, made: Vec::new(), foreseen, telling: None, notes: Vec::new(), bug: None, live }
+        Progress { search, made: Vec::new(), foreseen, ceilings, telling: None, notes: Vec::new(), bug: None, live }
     }
 
     fn spec(&self) -> Spec {
@@ -170,7 +182,7 @@ impl Command {
             }
             let Some(target) = server.target() else { return progress.search.abort() };
             let longest = trial::longest(&progress.made, trial.level);
-            let finished = self.trial(target, trial, longest, began, folder).await;
+            let finished = self.trial(target, trial, longest, began, folder, &progress.ceilings).await;
             let stopped = self.stop.is_asked();
             progress.bug = self.take(progress, finished, stopped);
             if stopped || progress.bug.is_some() {
@@ -215,6 +227,7 @@ impl Command {
             ending: Ending::Fail,
             signs: Signs { connection: true, ..Signs::default() },
             reasons: vec![why],
+            culprit: None,
             began: began.duration_since(self.began),
             took: began.elapsed(),
             figures: Figures::default(),
@@ -293,6 +306,7 @@ impl Command {
             search,
             made: Vec::new(),
             foreseen: Vec::new(),
+            ceilings: Vec::new(),
             telling: None,
             notes: Vec::new(),
             bug: None,

@@ -19,7 +19,7 @@ use crate::report::{self, ResultFolder};
 use crate::scenario::units::duration_shown;
 use crate::search::{Ending, Figures, Made, Trial, weigh};
 use crate::target::Target;
-use crate::verdict::{self, Outcome};
+use crate::verdict::{self, Ceiling, Outcome};
 
 /// Nothing is known of a first trial; no scenario that is searched with needs longer.
 const FIRST: Duration = Duration::from_secs(600);
@@ -56,13 +56,16 @@ impl Command {
         longest: Duration,
         began: Instant,
         folder: &ResultFolder,
+        ceilings: &[Ceiling],
     ) -> Finished {
         let plan = self.plan_of(trial);
         let (mut outcome, late, bug) = self.measure(&plan, target, longest, folder).await;
         // Nobody but keyswarm stopped it.
         outcome.interrupted = late || self.stop.is_asked();
+        outcome.generator.ceilings = ceilings.to_vec();
         let judgement = verdict::judge(&plan, &outcome);
-        let (ending, signs) = weigh(&plan, &outcome, &judgement, None, late);
+        let (ending, signs) = weigh(&plan, &outcome, &judgement, judgement.generator_bound(), late);
+        let culprit = judgement.bottlenecks.first().map(|found| found.culprit);
         let mut reasons = report::reasons(&judgement, &outcome);
         if late {
             reasons = vec![format!("not done within {}", duration_shown(longest))];
@@ -73,7 +76,7 @@ impl Command {
         }
         let document = report::document(&plan, &outcome, &judgement);
         let (began, took) = (began.duration_since(self.began), began.elapsed());
-        Finished { made: Made { trial, ending, signs, reasons, began, took, figures }, document, bug }
+        Finished { made: Made { trial, ending, signs, reasons, culprit, began, took, figures }, document, bug }
     }
 
     /// Keys of a trial are removed after it, unless they are to be kept or the whole database is emptied anyway.

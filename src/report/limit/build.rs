@@ -118,7 +118,7 @@ fn scalability(vary: &Vary, trials: &[Made]) -> Option<Scalability> {
 
 /// A trial as it is stored.
 pub fn trial(made: &Made) -> Trial {
-    let Made { trial, ending, signs, reasons, began, took, figures } = made;
+    let Made { trial, ending, signs, reasons, culprit, began, took, figures } = made;
     let Figures { keys_per_second, p99, timeouts, errors, admitted, rejected, server_cpu_percent, loader_cpu_percent } =
         figures;
     let round = |number: f64| (number * 1e6).round() / 1e6;
@@ -126,6 +126,7 @@ pub fn trial(made: &Made) -> Trial {
         level: trial.level,
         number: trial.number,
         purpose: trial.purpose.name().to_owned(),
+        cause: culprit.map(|culprit| culprit.name().to_owned()),
         verdict: match ending {
             Ending::Pass => "pass",
             Ending::Fail | Ending::WrongData => "fail",

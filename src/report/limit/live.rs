@@ -29,7 +29,11 @@ impl LimitLive {
         for (what, _, text) in foreseen {
             self.line(&format!("  {what}: {text}"));
         }
-        self.line(&row::titles(short(vary)));
+    }
+
+    /// The heads of the columns.
+    pub fn titles(&mut self, search: &SearchPlan) {
+        self.line(&row::titles(short(&search.vary)));
     }
 
     /// A trial has ended; `standing` is how its level stands by now, with its trials.

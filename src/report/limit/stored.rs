@@ -107,6 +107,8 @@ pub struct Trial {
     pub number: u32,
     /// "climb", "bisect", "confirm", "above", "overload" or "recover".
     pub purpose: String,
+    /// What held the load back or broke it, as `bottleneck.cause`; `null` if there was no server to try.
+    pub cause: Option<String>,
     /// "pass", "fail" or "invalid".
     pub verdict: String,
     /// The kinds of threshold that were met.

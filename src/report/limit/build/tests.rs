@@ -5,6 +5,7 @@ use crate::plan::Plan;
 use crate::record::{Percentile, Timeouts};
 use crate::report::{Look, document, write_limit_summary};
 use crate::search::{Doubt, End, Levels, Search, Spec, Step, Width};
+use crate::verdict::Culprit;
 use crate::verdict::{fixture, judge};
 
 fn plan() -> (Plan, SearchPlan) {
@@ -28,6 +29,7 @@ fn searched(most: u64) -> (Vec<Made>, Answer) {
             ending,
             signs: Signs { command: !holds, ..Signs::default() },
             reasons: if holds { Vec::new() } else { vec!["198,404 command timeouts (limit 0)".to_owned()] },
+            culprit: Some(if holds { Culprit::None } else { Culprit::ServerCpu }),
             began: Duration::from_secs(made.len() as u64),
             took: Duration::from_millis(900),
             figures: Figures {
