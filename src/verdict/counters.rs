@@ -26,9 +26,6 @@ pub struct ServerCounters {
     pub keyspace_hits: u64,
     /// `keyspace_misses`.
     pub keyspace_misses: u64,
-    /// Connections that the server closed since too much was waiting to be read on them
-    /// (`client_output_buffer_limit_disconnections`); `None` if it was not told, as by Redis before 7.2.
-    pub output_limit: Option<u64>,
     /// `total_commands_processed`.
     pub commands_processed: u64,
     /// Replies `OOM`; `None` before Redis 6.2.
@@ -90,7 +87,6 @@ impl ServerCounters {
             connections_received: number("total_connections_received"),
             keyspace_hits: number("keyspace_hits"),
             keyspace_misses: number("keyspace_misses"),
-            output_limit: info.number("client_output_buffer_limit_disconnections"),
             commands_processed: number("total_commands_processed"),
             oom_errors: info.errors("OOM"),
             output_disconnections: info.number("client_output_buffer_limit_disconnections"),

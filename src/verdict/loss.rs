@@ -78,7 +78,8 @@ fn closed_unread(phase: &PhaseOutcome) -> u64 {
 /// Connections that the server closed since too much waited to be read on them. A server that does not count them, and has
 /// such a limit, is taken to have reset those whose replies nobody read.
 fn output_limit(run: &RunOutcome, before: &[PhaseOutcome], config: &BTreeMap<String, String>) -> u64 {
-    let told = |counters: &Option<ServerCounters>| counters.as_ref().and_then(|counters| counters.output_limit);
+    let told =
+        |counters: &Option<ServerCounters>| counters.as_ref().and_then(|counters| counters.output_disconnections);
     if let (Some(earlier), Some(later)) = (told(&run.server_before), told(&run.server_after)) {
         return later.saturating_sub(earlier);
     }
@@ -138,10 +139,10 @@ mod tests {
         write.record.errors.count(Fault::new(Stage::Write, Kind::Reset), 5, "reset");
         write.record.errors.count(Fault::new(Stage::Reply, Kind::Oom), 7, "OOM");
         if let Some(after) = &mut run.server_after {
-            (after.evicted, after.expired, after.output_limit) = (3, 2, Some(1));
+            (after.evicted, after.expired, after.output_disconnections) = (3, 2, Some(1));
         }
         if let Some(before) = &mut run.server_before {
-            before.output_limit = Some(0);
+            before.output_disconnections = Some(0);
         }
         let expected = [
             (LossCause::ClosedUnread, ALL),
@@ -154,7 +155,7 @@ mod tests {
         run.phases[1].load = Some(Load { replies: Replies::Discard(Close::AfterDrain), ..Load::pass(Pipeline::All) });
         assert_eq!(found(&run), expected[1..]);
         // A server that does not count them has a limit, or none.
-        run.server_after.iter_mut().for_each(|after| after.output_limit = None);
+        run.server_after.iter_mut().for_each(|after| after.output_disconnections = None);
         for (limit, cut) in [("normal 0 0 0 slave 1 1 1", 0), ("slave 1 1 1 normal 16384 0 0", 1), ("normal 0 9 60", 1)]
         {
             let config = BTreeMap::from([("client-output-buffer-limit".to_owned(), limit.to_owned())]);

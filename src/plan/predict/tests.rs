@@ -1,5 +1,6 @@
 //! The figures, and the words for what there is no room for.
 
+use super::means::{hash_memory, key_memory};
 use super::*;
 use crate::plan::{Surroundings, load};
 use crate::scenario::Overrides;
