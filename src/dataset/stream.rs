@@ -51,7 +51,7 @@ impl LongReading {
     }
 
     /// Bytes in all.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.len
     }
 

@@ -231,7 +231,7 @@ impl Replies {
 
 /// The first bytes of a long value, and how many there were.
 fn long_note(long: &LongReading) -> Box<str> {
-    format!("{}… ({} bytes)", long.head()[..long.head().len().min(100)].escape_ascii(), long.len()).into()
+    format!("{}… ({} bytes)", long.head()[..long.head().len().min(100)].escape_ascii(), long.bytes()).into()
 }
 
 /// The key at `nth` of a batch whose further keys are at the head of `more`.
