@@ -143,7 +143,8 @@ impl<'a> Measurement<'a> {
         let rate_of = |run| rates.iter().find(|(load, _)| Some(*load) == Kind::of(run)).map(|(_, rate)| *rate);
         let phases = self.plan.phases.iter();
         let known = phases.filter_map(|phase| Some((phase.name.clone(), rate_of(&phase.run)?)));
-        known.map(|(phase, requests_per_second)| Ceiling { phase, requests_per_second }).collect()
+        let case = &self.plan.case;
+        known.map(|(phase, requests_per_second)| Ceiling { case: case.clone(), phase, requests_per_second }).collect()
     }
 
     /// Requests per second; `None` if anything went wrong, for then it would not be the same load.

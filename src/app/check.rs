@@ -4,38 +4,37 @@ use std::io::{self, IsTerminal, Write};
 
 use super::{Exit, colour_wanted, complain};
 use crate::cli::ScenarioArgs;
-use crate::plan::predict::{Room, files_suffice, predict};
-use crate::plan::{self, Plan};
+use crate::plan::predict::{Room, files_suffice};
+use crate::plan::{self, Cases};
 use crate::report;
 use crate::scenario::Overrides;
 
 /// Runs the command.
 pub fn check(args: &ScenarioArgs) -> Exit {
-    let plan = match load(args) {
-        Ok(plan) => plan,
+    let cases = match load(args) {
+        Ok(cases) => cases,
         Err(exit) => return exit,
     };
     let room = Room::of_this_process();
     // What a run would refuse is not valid here.
-    if let Err(what) = files_suffice(&plan, room.files) {
+    if let Err(what) = cases.plans().iter().try_for_each(|plan| files_suffice(plan, room.files)) {
         complain(&what);
         return Exit::Usage;
     }
-    let prediction = predict(&plan, room);
     let file = args.scenario.file_name().unwrap_or(args.scenario.as_os_str()).to_string_lossy();
     let mut stdout = io::stdout().lock();
     // A reader that has seen enough may close the pipe.
-    let _ = report::check::check(&file, &plan, &prediction, &mut stdout).and_then(|()| stdout.flush());
+    let _ = report::check::check(&file, cases.plans(), room, &mut stdout).and_then(|()| stdout.flush());
     Exit::Pass
 }
 
-/// The plan of a scenario, or its faults on stderr.
-pub fn load(args: &ScenarioArgs) -> Result<Plan, Exit> {
+/// The cases of a scenario, or its faults on stderr.
+pub fn load(args: &ScenarioArgs) -> Result<Cases, Exit> {
     load_with(args, Vec::new())
 }
 
 /// The same, with flags for keys of `[search]`.
-pub fn load_with(args: &ScenarioArgs, search: Vec<(&'static str, String)>) -> Result<Plan, Exit> {
+pub fn load_with(args: &ScenarioArgs, search: Vec<(&'static str, String)>) -> Result<Cases, Exit> {
     let ScenarioArgs { scenario, target, set, seed } = args;
     let overrides = Overrides { target: target.clone(), seed: *seed, set: set.clone(), search };
     plan::load(scenario, &overrides, &plan::Surroundings::of_this_process()).map_err(|faults| {

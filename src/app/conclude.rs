@@ -19,10 +19,10 @@ pub struct Measured {
 }
 
 /// Judges, writes and shows what was measured, and chooses the exit code.
-pub fn conclude(plan: &Plan, measured: Measured, folder: &ResultFolder, json: Option<JsonOutput>) -> Exit {
+pub fn conclude(plans: &[Plan], measured: Measured, folder: &ResultFolder, json: Option<JsonOutput>) -> Exit {
     let Measured { outcome, bug } = measured;
-    let judgement = verdict::judge(plan, &outcome);
-    let document = report::document(plan, &outcome, &judgement);
+    let judgement = verdict::judge(plans, &outcome);
+    let document = report::document(plans, &outcome, &judgement);
     let mut written = folder.write_result(&document);
     let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
     if let Some(json) = json {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::server::Ask;
+use crate::sample::server::{Ask, Reading};
+use crate::target::Target;
 use crate::verdict::{ServerCounters, Slow, SlowThing, Unread, without_secrets};
 use crate::wire::control::Control;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
@@ -39,6 +40,12 @@ pub async fn read(control: &Control, db: u32, own: u64, limit: Duration) -> Resu
 /// The server's counters now, without a look at who is connected; `None` if it does not tell within `limit`.
 pub async fn told(control: &Control, db: u32, limit: Duration) -> Option<ServerCounters> {
     Some(ServerCounters::from_info(&info(control, limit).await.ok()?, db))
+}
+
+/// The server's load and memory now; `None` if it does not tell within `limit`.
+pub async fn reading(target: &Target, limit: Duration) -> Option<Reading> {
+    let info = target.control.call(&[b"INFO"], limit).await.ok()?;
+    text(info).ok().map(|info| Reading::parse(&info, target.endpoint.db))
 }
 
 async fn info(control: &Control, limit: Duration) -> Result<String, Broken> {

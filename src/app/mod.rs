@@ -6,12 +6,15 @@ mod conclude;
 mod counters;
 mod heed;
 mod limit;
+mod moment;
 mod outcome;
 mod passes;
 mod repeat;
 mod run;
+mod servers;
 mod session;
 mod signals;
+mod turns;
 mod watch;
 
 use std::ffi::OsString;

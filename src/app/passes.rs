@@ -8,13 +8,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::counters;
+use super::moment::Moment;
 use super::session::Session;
 use crate::client::{Fleet, FleetError, LostConnection, PassOrder, PhaseDone, Work};
 use crate::dataset::Version;
 use crate::plan::{Phase, Run, Timeouts};
 use crate::record::ClientRecord;
 use crate::report::progress::Update;
-use crate::verdict::{Fate, PhaseOutcome, RunOutcome, Warning};
+use crate::verdict::{Fate, Footprint, PhaseOutcome, RunOutcome, Warning};
 use crate::wire::fault::Kind;
 use crate::wire::info::Info;
 
@@ -49,15 +50,17 @@ impl<'a> Phases<'a> {
         let mut rest = plan.phases.as_slice();
         match (staggered, rest.split_first()) {
             (Some(order), Some((first, later))) => {
-                self.announce(1, &first.name, Some(&first.run));
+                let before = Moment::now(self.session).await;
+                self.announce(1, &first.name, &first.run);
                 let (admission, done) = self.fleet.admit_and_pass(order).await?;
                 self.session.watch.phase_ended();
+                let footprint = before.footprint(self.session).await;
                 outcome.phases.push(admitted(admission));
-                self.finish(first, done, outcome, notes).await;
+                self.finish(first, done, footprint, outcome, notes).await;
                 rest = later;
             }
             _ => {
-                self.announce(0, "connect", None);
+                self.announce_admission();
                 let admission = self.fleet.admit().await?;
                 self.session.watch.phase_ended();
                 outcome.phases.push(admitted(admission));
@@ -76,14 +79,17 @@ impl<'a> Phases<'a> {
                 self.connect(number, phase, churn, outcome).await?;
                 continue;
             }
-            self.announce(number, &phase.name, Some(&phase.run));
             match self.order(&phase.run) {
                 Some(order) => {
+                    let before = Moment::now(self.session).await;
+                    self.announce(number, &phase.name, &phase.run);
                     let done = self.fleet.pass(order).await?;
                     self.session.watch.phase_ended();
-                    self.finish(phase, done, outcome, notes).await;
+                    let footprint = before.footprint(self.session).await;
+                    self.finish(phase, done, footprint, outcome, notes).await;
                 }
                 None => {
+                    self.announce(number, &phase.name, &phase.run);
                     outcome.phases.push(self.wait(phase).await);
                     self.session.watch.phase_ended();
                 }
@@ -96,7 +102,7 @@ impl<'a> Phases<'a> {
     fn order(&mut self, run: &Run) -> Option<PassOrder> {
         match *run {
             Run::Write(load) => {
-                self.version += 1;
+                self.version = self.version.checked_add(1).unwrap_or(1);
                 self.session.target.begin(self.version);
                 Some(PassOrder { work: Work::Write, version: self.version, load })
             }
@@ -106,18 +112,22 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// Phase `number` begins; 0 is the admission, which is no `run` of the plan.
-    fn announce(&self, number: usize, name: &str, run: Option<&Run>) {
+    fn announce_admission(&self) {
+        self.tell(0, "connect", ("connect", None), 0);
+    }
+
+    /// Phase `number` of the plan begins, from 1.
+    fn announce(&self, number: usize, name: &str, run: &Run) {
+        let keys = run.load().and_then(|load| load.keys).unwrap_or(self.session.plan.dataset.keys());
+        self.tell(number, name, (run.name(), run.lasts()), keys);
+    }
+
+    fn tell(&self, number: usize, name: &str, (run, lasts): (&'static str, Option<Duration>), keys_per_client: u64) {
         let plan = self.session.plan;
-        self.session.watch.phase_started(Update::PhaseStarted {
-            name: name.to_owned(),
-            run: run.map_or("connect", Run::name),
-            phase: number + 1,
-            phases: plan.phases.len() + 1,
-            keys_per_client: plan.dataset.keys(),
-            clients: plan.clients.count,
-            lasts: run.and_then(Run::lasts),
-        });
+        let (phase, phases, clients) = (number + 1, plan.phases.len() + 1, plan.clients.count);
+        let name = name.to_owned();
+        let update = Update::PhaseStarted { name, run, phase, phases, keys_per_client, clients, lasts };
+        self.session.watch.phase_started(update);
     }
 
     async fn wait(&self, phase: &Phase) -> PhaseOutcome {
@@ -148,7 +158,14 @@ impl<'a> Phases<'a> {
     }
 
     /// Keeps what a load phase came to, and waits until nothing of it can still arrive.
-    async fn finish(&self, phase: &Phase, done: PhaseDone, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) {
+    async fn finish(
+        &self,
+        phase: &Phase,
+        done: PhaseDone,
+        footprint: Footprint,
+        outcome: &mut RunOutcome,
+        notes: &mut Vec<Warning>,
+    ) {
         let lost = done.lost;
         let (gone, server) = if lost.is_empty() { Default::default() } else { self.wait_until_gone(&lost).await };
         outcome.phases.push(PhaseOutcome {
@@ -158,6 +175,7 @@ impl<'a> Phases<'a> {
             commands: phase.run.commands(&self.session.dataset),
             seconds: done.took.as_secs_f64(),
             server,
+            footprint,
             record: done.recorder,
             clients: done.clients.into_values().collect(),
             ..PhaseOutcome::default()

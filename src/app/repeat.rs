@@ -9,12 +9,12 @@ use super::counters;
 use super::passes::Phases;
 use super::session::Session;
 use crate::client::{Fleet, FleetError};
-use crate::dataset::Version;
+use crate::dataset::{Shift, Version};
 use crate::driver::Connector;
 use crate::plan::{Cleanup, Plan};
 use crate::record::Base;
-use crate::target::{self, Target};
-use crate::verdict::{RunOutcome, ServerCounters, Unread, Warning};
+use crate::target;
+use crate::verdict::{RunOutcome, ServedBy, ServerCounters, Unread, Warning};
 
 /// The server's counters are waited for so long: after a hard load it may be slow to answer.
 const COUNTERS_WITHIN: Duration = Duration::from_secs(5);
@@ -40,12 +40,23 @@ pub struct Ran {
 }
 
 impl Session<'_> {
-    /// Runs the scenario once, as repeat `repeat` (from 1).
-    pub async fn run(&self, repeat: u32) -> Ran {
-        self.watch.run_started();
+    /// Runs the scenario once.
+    pub async fn run(&self) -> Ran {
         let mut notes = Vec::new();
         let base = self.base(&mut notes).await;
-        let mut outcome = RunOutcome { repeat, keys_were_fresh: base == Base::Empty, ..RunOutcome::default() };
+        let mut outcome = RunOutcome {
+            plan: self.turn.case,
+            case: self.plan.case.clone(),
+            repeat: self.turn.repeat,
+            shift: self.turn.shift,
+            served_by: ServedBy {
+                name: Some(self.target.facts.server.clone()),
+                version: self.target.facts.version.clone(),
+                address: self.target.dialer.address().to_owned(),
+            },
+            keys_were_fresh: base == Base::Empty,
+            ..RunOutcome::default()
+        };
         match self.counters(1, COUNTERS_WITHIN).await {
             Ok(counters) => outcome.server_before = Some(counters),
             Err(why) => outcome.unread = why,
@@ -106,9 +117,9 @@ impl Session<'_> {
 
     async fn load(&self, base: Base, outcome: &mut RunOutcome, notes: &mut Vec<Warning>) -> Result<Fleet, FleetError> {
         let Plan { clients, timeouts, .. } = self.plan;
-        let Target { dialer, endpoint, .. } = self.target;
+        let (dialer, endpoint) = (self.dialer.clone(), self.target.endpoint.clone());
         let dataset = Arc::clone(&self.dataset);
-        let connector = Connector::new(clients.driver, dialer.clone(), endpoint.clone(), *timeouts, dataset);
+        let connector = Connector::new(clients.driver, dialer, endpoint, *timeouts, dataset);
         let fleet = Fleet::launch(clients, *timeouts, &connector, base, self.watch.snapshots(), &self.stop).await?;
         self.watch.threads(fleet.thread_ids());
         let version = match base {
@@ -122,7 +133,7 @@ impl Session<'_> {
     /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
     async fn base(&self, notes: &mut Vec<Warning>) -> Base {
         let control = &self.target.control;
-        let writes = self.plan.phases.iter().any(|phase| phase.run.writes());
+        let writes = self.plan.writes();
         match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
             Ok(probe) => {
                 if !writes && probe.common().is_none() && probe.existing > 0 {
@@ -130,6 +141,13 @@ impl Session<'_> {
                     notes.push(Warning::Note(format!(
                         "the keys of an earlier run are there in several versions ({}); the newest is expected",
                         versions.join(", ")
+                    )));
+                }
+                if let (Some(version), true) = (probe.base(), self.turn.shift != Shift::default()) {
+                    notes.push(Warning::Note(format!(
+                        "the keys of run {} should have been new, and are there already in version {version}, by an earlier \
+                         run: they are written anew",
+                        self.turn.repeat
                     )));
                 }
                 probe.base().map_or(Base::Empty, Base::Existing)

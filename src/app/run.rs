@@ -1,37 +1,32 @@
 //! `keyswarm run`: from the command line to a verdict. Whatever breaks on the way, what was measured is written.
 
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::ceiling::Measurement;
 use super::conclude::{Measured, conclude, explain};
-use super::repeat::Ran;
-use super::session::Session;
-use super::watch::Watch;
+use super::servers::{LastWords, Permission, Servers};
+use super::turns::Course;
 use super::{Exit, check, complain, counters, heed, outcome};
 use crate::cli::RunArgs;
 use crate::client::Stop;
 use crate::plan::predict::files_suffice;
-use crate::plan::{Flush, Plan};
-use crate::report::progress::{Mode, Title};
-use crate::report::timeline::Timeline;
+use crate::plan::{Cases, Plan, Turn};
+use crate::report::progress::Mode;
 use crate::report::{FolderError, JsonOutput, ResultFolder};
-use crate::target::{self, Target};
-use crate::verdict::Warning;
+use crate::target::Target;
+use crate::verdict::{Outcome, RunOutcome, Warning};
 
-/// Flushing may take the server so long: it frees a million keys in about half a second.
-const FLUSH_WITHIN: Duration = Duration::from_secs(300);
 /// Reading the server's settings.
 const SETTINGS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Exit {
-    let plan = match check::load(&args.scenario) {
-        Ok(plan) => plan,
+    let cases = match check::load(&args.scenario) {
+        Ok(cases) => cases,
         Err(exit) => return exit,
     };
-    let prepared = raise_file_limit(&plan).and_then(|()| open_json(&args));
+    let prepared = cases.plans().iter().try_for_each(raise_file_limit).and_then(|()| open_json(&args));
     let json = match prepared {
         Ok(json) => json,
         Err(what) => {
@@ -40,7 +35,7 @@ pub fn run(args: RunArgs) -> Exit {
         }
     };
     let stop = Stop::default();
-    let command = Command { args, plan, stop: stop.clone(), started: SystemTime::now() };
+    let command = Command { args, cases, stop: stop.clone(), started: SystemTime::now() };
     heed::until_done(&stop, move || command.run(json))
 }
 
@@ -59,19 +54,21 @@ pub fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
 
 struct Command {
     args: RunArgs,
-    plan: Plan,
+    cases: Cases,
     stop: Stop,
     started: SystemTime,
 }
 
 impl Command {
     async fn run(self, json: Option<JsonOutput>) -> Exit {
+        // Loading has made sure that the numbers suffice.
+        let turns = self.cases.turns().unwrap_or_default();
         let prepared = tokio::select! {
-            prepared = Target::prepare(&self.plan.target, &self.plan.timeouts) => Some(prepared),
+            prepared = Servers::prepare(&self.cases) => Some(prepared),
             () = self.stop.asked() => None,
         };
-        let target = match prepared {
-            Some(Ok(target)) => target,
+        let mut servers = match prepared {
+            Some(Ok(servers)) => servers,
             Some(Err(error)) if error.is_usage() => {
                 complain(&error.to_string());
                 return Exit::Usage;
@@ -79,7 +76,8 @@ impl Command {
             Some(Err(error)) => return self.without_target(Some(error.with_hint()), json),
             None => return self.without_target(None, json),
         };
-        if let Err(guarded) = self.guard(&target) {
+        let permission = Permission { flush: self.args.allow_flush, overwrite: self.args.allow_overwrite };
+        if let Err(guarded) = servers.guard(&turns, permission) {
             complain(&guarded.to_string());
             return Exit::Usage;
         }
@@ -90,97 +88,61 @@ impl Command {
                 return Exit::Usage;
             }
         };
-        let mut measured = self.measure(&target, &folder).await;
-        measured.outcome.server.readers_cut_off = target.log_lines_with("output buffer limits");
+        let mut measured = self.measure(&mut servers, &turns, &folder).await;
         // A spawned server that ended by itself says why in its log.
-        measured.outcome.notes.extend(target.stop().await.map(Warning::Note));
-        conclude(&self.plan, measured, &folder, json)
-    }
-
-    /// Nothing is flushed or overwritten that could be somebody's, unless the user says so.
-    fn guard(&self, target: &Target) -> Result<(), target::Guarded> {
-        let (spawned, dbsize) = (target.spawned(), target.facts.dbsize);
-        if self.plan.target.flush == Flush::Before || self.plan.repeat > 1 {
-            target::may_flush(spawned, dbsize, self.args.allow_flush)?;
-        }
-        // A database that is emptied first holds nobody's keys, and reading harms nobody.
-        let writes = self.plan.phases.iter().any(|phase| phase.run.writes());
-        if self.plan.target.flush == Flush::Before || !writes {
-            return Ok(());
-        }
-        target::may_write(spawned, dbsize, &self.plan.dataset, self.args.allow_overwrite)
+        let LastWords { notes, readers_cut_off } = servers.stop().await;
+        measured.outcome.notes.extend(notes);
+        measured.outcome.server.readers_cut_off = readers_cut_off;
+        conclude(self.cases.plans(), measured, &folder, json)
     }
 
     fn folder(&self) -> Result<ResultFolder, FolderError> {
-        let folder = ResultFolder::create(&self.args.out, &self.plan.name, self.started)?;
-        folder.write_scenario(&self.plan.resolved)?;
+        let folder = ResultFolder::create(&self.args.out, &self.cases.first().name, self.started)?;
+        folder.write_scenario(&self.cases.resolved())?;
         Ok(folder)
     }
 
-    async fn measure(&self, target: &Target, folder: &ResultFolder) -> Measured {
-        let mut measured = Measured { outcome: outcome::begun(&self.plan, Some(target), self.started), bug: None };
-        measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
-        let timeline = match Timeline::create(&folder.file("timeline.jsonl")) {
-            Ok(timeline) => timeline,
-            Err(error) => {
-                measured.outcome.unreachable = Some(format!("cannot write the time line: {error}"));
-                return measured;
-            }
-        };
-        let watch = Watch::start(
-            target,
-            self.plan.sample_interval,
-            timeline,
-            Title::of(&self.plan, target.describe()),
-            self.progress_mode(),
-        );
-        self.repeats(target, &watch, &mut measured).await;
-        let watched = watch.finish().await;
+    async fn measure(&self, servers: &mut Servers<'_>, turns: &[Turn], folder: &ResultFolder) -> Measured {
+        let mut measured = Measured { outcome: self.outcome(servers.first()), bug: None };
+        if let Some(target) = servers.first() {
+            measured.outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
+        }
+        let timeline = folder.file("timeline.jsonl");
+        let course = Course { cases: &self.cases, stop: &self.stop, timeline: &timeline, began: Instant::now() };
+        course.run(turns, servers, &|| self.progress_mode(), &mut measured).await;
         measured.outcome.interrupted = self.stop.is_asked();
-        outcome::watched(&mut measured.outcome, watched);
-        self.measure_ceiling(&mut measured).await;
+        self.measure_ceilings(&mut measured).await;
         measured
     }
 
-    /// What the generator manages by itself. Nobody watches the server any more, and it has nothing to do.
-    async fn measure_ceiling(&self, measured: &mut Measured) {
+    /// What the generator manages by itself, with the load of each case. Nobody watches the servers any more, and they have
+    /// nothing to do.
+    async fn measure_ceilings(&self, measured: &mut Measured) {
         let Measured { outcome, bug: None } = measured else { return };
-        let Some(measurement) = Measurement::after(&self.plan, &outcome.runs).filter(|_| !outcome.interrupted) else {
+        if outcome.interrupted {
             return;
-        };
-        if !self.args.quiet {
-            complain(&format!("measuring keyswarm's own ceiling: {:.1} s", measurement.lasts().as_secs_f64()));
         }
-        outcome.generator.ceilings = measurement.take(&self.stop).await;
-        let reservation = measurement.reservation().filter(|_| !outcome.generator.ceilings.is_empty());
-        outcome.notes.extend(reservation.map(Warning::Note));
+        let runs = outcome.runs.chunk_by(|one, other| one.plan == other.plan);
+        let of_case = |runs: &[RunOutcome]| Measurement::after(self.cases.plans().get(runs.first()?.plan)?, runs);
+        let measurements: Vec<_> = runs.filter_map(of_case).collect();
+        if !measurements.is_empty() && !self.args.quiet {
+            let lasts: Duration = measurements.iter().map(Measurement::lasts).sum();
+            complain(&format!("measuring keyswarm's own ceiling: {:.1} s", lasts.as_secs_f64()));
+        }
+        for measurement in measurements {
+            let ceilings = measurement.take(&self.stop).await;
+            let reservation = measurement.reservation().filter(|_| !ceilings.is_empty()).map(Warning::Note);
+            // Cases with as many connections have the same one.
+            let said = |warning: &Warning| reservation.as_ref() == Some(warning);
+            if !outcome.notes.iter().any(said) {
+                outcome.notes.extend(reservation);
+            }
+            outcome.generator.ceilings.extend(ceilings);
+        }
     }
 
-    async fn repeats(&self, target: &Target, watch: &Watch, measured: &mut Measured) {
-        let dataset = Arc::new(self.plan.dataset.clone());
-        for repeat in 1..=self.plan.repeat {
-            if repeat > 1 || self.plan.target.flush == Flush::Before {
-                let flushed = tokio::select! {
-                    flushed = target::flush(&target.control, FLUSH_WITHIN) => flushed,
-                    () = self.stop.asked() => return,
-                };
-                if let Err(broken) = flushed {
-                    measured.outcome.unreachable = Some(format!("the database could not be emptied: {broken}"));
-                    return;
-                }
-            }
-            let (dataset, stop) = (Arc::clone(&dataset), self.stop.clone());
-            let home = stop.clone();
-            let session = Session { plan: &self.plan, target, dataset, stop, home, watch };
-            let Ran { outcome, notes, removed, broken } = session.run(repeat).await;
-            measured.outcome.runs.push(outcome);
-            measured.outcome.server.removed = removed;
-            measured.outcome.notes.extend(notes);
-            measured.bug = broken;
-            if measured.bug.is_some() || self.stop.is_asked() {
-                return;
-            }
-        }
+    fn outcome(&self, target: Option<&Target>) -> Outcome {
+        outcome::begun(self.cases.plans(), target, self.started)
     }
 
     fn progress_mode(&self) -> Mode {
@@ -193,12 +155,12 @@ impl Command {
 
     /// There was no server to load: still a result, since `--json` promises one.
     fn without_target(&self, why: Option<String>, json: Option<JsonOutput>) -> Exit {
-        let mut outcome = outcome::begun(&self.plan, None, self.started);
+        let mut outcome = self.outcome(None);
         outcome.interrupted = why.is_none();
         outcome.unreachable = why;
         let measured = Measured { outcome, bug: None };
         match self.folder() {
-            Ok(folder) => conclude(&self.plan, measured, &folder, json),
+            Ok(folder) => conclude(self.cases.plans(), measured, &folder, json),
             Err(error) => {
                 complain(&explain(&error));
                 Exit::Usage

@@ -1,20 +1,25 @@
-//! What all repeats of a run share.
+//! What one run needs.
 
 use std::sync::Arc;
 
 use super::watch::Watch;
 use crate::client::Stop;
 use crate::dataset::Dataset;
-use crate::plan::Plan;
+use crate::plan::{Plan, Turn};
 use crate::target::Target;
+use crate::wire::dial::Dialer;
 
 /// A plan on its way to be carried out on a prepared target.
 pub struct Session<'a> {
     /// What to do.
     pub plan: &'a Plan,
+    /// Which case and repeat it is.
+    pub turn: Turn,
     /// To which server.
     pub target: &'a Target,
-    /// The plan's data.
+    /// Opens connections to it within the plan's limits.
+    pub dialer: &'a Dialer,
+    /// The plan's data, in the generation of this run.
     pub dataset: Arc<Dataset>,
     /// Asks to stop what is loading.
     pub stop: Stop,

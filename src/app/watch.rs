@@ -1,6 +1,7 @@
 //! Everything that watches a run: the sampler, the time line, the live view.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -25,7 +26,12 @@ pub struct Watch {
     progress: Progress,
     snapshots: mpsc::Sender<Snapshot>,
     phases: mpsc::Sender<Update>,
+    began: Instant,
+    memory: Memory,
 }
+
+/// The server's memory in the samples of the phase under way: when, since the beginning, and how many bytes.
+type Memory = Arc<Mutex<Vec<(Duration, u64)>>>;
 
 /// What the watchers came to.
 pub struct Watched {
@@ -36,11 +42,12 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Begins to watch: samples of this process, its host and `target` go to `timeline` and to the live view.
+    /// Begins to watch `target`: samples go to `timeline` and to the live view, with times that count from `began`.
     pub fn start(
         target: &Target,
         interval: Duration,
-        timeline: Timeline<std::fs::File>,
+        began: Instant,
+        timeline: Timeline<File>,
         title: Title,
         mode: Mode,
     ) -> Self {
@@ -48,14 +55,30 @@ impl Watch {
         let feed = progress.feed();
         let (samples, inbox) = mpsc::channel(ROOM);
         let ask = InfoAsk(target.control.clone());
-        let (sampler, sampled) = Sampler::new(interval, Instant::now(), Some(ask), target.endpoint.db, samples);
+        let (sampler, sampled) = Sampler::new(interval, began, Some(ask), target.endpoint.db, samples);
         sampled.server(target.local_pid().and_then(|pid| i32::try_from(pid).ok()), target.port());
         let sampler = tokio::spawn(sampler.run());
-        let recorder = tokio::spawn(record(inbox, timeline, feed.clone()));
+        let memory = Arc::new(Mutex::new(Vec::new()));
+        let recorder = tokio::spawn(record(inbox, timeline, feed.clone(), Arc::clone(&memory)));
         let (snapshots, told) = mpsc::channel(ROOM);
         let (phases, announced) = mpsc::channel(ROOM);
         tokio::spawn(forward(told, announced, feed));
-        Self { sampled, sampler, recorder, progress, snapshots, phases }
+        Self { sampled, sampler, recorder, progress, snapshots, phases, began, memory }
+    }
+
+    /// A run begins: which one by its place in the result, and which of how many repeats of its case.
+    pub fn run_started(&self, run: usize, repeat: u32, repeats: u32) {
+        self.sampled.run(run);
+        self.tell(Update::RunStarted { repeat, repeats });
+    }
+
+    /// The server's memory in the middle of the time since `since`, in bytes; `None` if no sample was taken since then.
+    pub fn memory_since(&self, since: Instant) -> Option<u64> {
+        let (from, until) = (since.saturating_duration_since(self.began), self.began.elapsed());
+        let middle = (from + until) / 2;
+        let memory = self.memory.lock().ok()?;
+        let of_phase = memory.iter().filter(|(at, _)| *at >= from);
+        of_phase.min_by_key(|(at, _)| at.abs_diff(middle)).map(|(_, bytes)| *bytes)
     }
 
     /// Where loading threads tell of themselves.
@@ -68,15 +91,13 @@ impl Watch {
         self.sampled.threads(tids);
     }
 
-    /// A run begins.
-    pub fn run_started(&self) {
-        self.sampled.run();
-    }
-
     /// A phase begins.
     pub fn phase_started(&self, update: Update) {
         if let Update::PhaseStarted { name, .. } | Update::ConnectStarted { name, .. } = &update {
             self.sampled.phase(name);
+            if let Ok(mut memory) = self.memory.lock() {
+                memory.clear();
+            }
         }
         self.tell(update);
     }
@@ -106,11 +127,15 @@ impl Watch {
 /// Writes each sample as it is taken. Returns why that stopped, if it did.
 async fn record(
     mut samples: mpsc::Receiver<Arc<Sample>>,
-    mut timeline: Timeline<std::fs::File>,
+    mut timeline: Timeline<File>,
     feed: Feed,
+    memory: Memory,
 ) -> Option<String> {
     let mut lost = None;
     while let Some(sample) = samples.recv().await {
+        if let (Some(bytes), Ok(mut memory)) = (sample.server.as_ref().and_then(|s| s.memory_bytes), memory.lock()) {
+            memory.push((sample.at, bytes));
+        }
         if lost.is_none()
             && let Err(error) = timeline.write(&sample)
         {

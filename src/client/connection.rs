@@ -16,7 +16,7 @@ use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::Place;
 use crate::driver::{AnyDriver, Connector, Driver, Traffic};
-use crate::plan::Until;
+use crate::plan::{Load, Until};
 use crate::record::{Base, Ledger};
 use crate::wire::fault::{Broken, Kind, Stage};
 
@@ -103,8 +103,8 @@ impl Connection {
     /// Runs a pass over its keys. Every one of them is settled when this returns.
     pub async fn pass(&mut self, spec: PassSpec, shared: &Shared) {
         let dataset = shared.connector.dataset();
-        let mut agenda =
-            Agenda::new(spec.work, &spec.load, self.turn(spec.connections), self.share, dataset, spec.start);
+        let (turn, share) = (self.turn(spec.connections), self.share_of(&spec.load));
+        let mut agenda = Agenda::new(spec.work, &spec.load, turn, share, dataset, spec.start);
         pass::count_scheduled(agenda.scheduled(), self.client, &mut shared.tally.borrow_mut());
         match (spec.work, spec.load.until) {
             (Work::Mix(_), _) | (Work::Write, Until::After(_)) => self.ledger.begin_versions(),
@@ -148,13 +148,19 @@ impl Connection {
         let tally = &shared.tally;
         let around =
             Around { dataset: shared.connector.dataset(), tally, stop: &shared.stop, alarms: shared.alarms.as_ref() };
-        let pass = Pass::new(spec, self.share, agenda, &mut self.ledger, &mut self.flight, around);
+        let share = self.share_of(&spec.load);
+        let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(driver).await.map_err(drop);
         let Traffic { sent, received } = driver.traffic();
         let recorder = &mut tally.borrow_mut().recorder;
         recorder.bytes_sent += sent - before.sent;
         recorder.bytes_received += received - before.received;
         result
+    }
+
+    /// Its keys in a pass.
+    fn share_of(&self, load: &Load) -> Share {
+        load.keys.map_or(self.share, |keys| self.share.among_first(keys))
     }
 
     /// Whether the connection was lost with writes in flight, told once.

@@ -19,6 +19,11 @@ impl Share {
         Self { client, first, stride, len: keys.saturating_sub(first).div_ceil(stride) }
     }
 
+    /// Those among them that are of the client's first `keys` keys, in the same slots.
+    pub fn among_first(self, keys: u64) -> Self {
+        Self { len: self.len.min(keys.saturating_sub(self.first).div_ceil(self.stride)), ..self }
+    }
+
     /// Keys of this connection.
     pub fn len(&self) -> u64 {
         self.len
@@ -52,6 +57,19 @@ mod tests {
                 .collect();
             owned.sort_unstable();
             prop_assert_eq!(owned, (0..keys).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_first_keys_are_the_same_for_every_pass(keys in 1u64..500, some in 1u64..600, connections in 1u32..40) {
+            let mut owned = Vec::new();
+            for connection in 0..connections {
+                let all = Share::new(3, connection, connections, keys);
+                let first = all.among_first(some);
+                owned.extend((0..first.len()).map(|slot| first.place(slot).index));
+                prop_assert!((0..first.len()).all(|slot| first.place(slot) == all.place(slot)));
+            }
+            owned.sort_unstable();
+            prop_assert_eq!(owned, (0..keys.min(some)).collect::<Vec<_>>());
         }
     }
 }

@@ -4,7 +4,6 @@
 //! if every one is right in the same older version, *foreign* if one holds another's value, and else *corrupt* (a field is
 //! missing, one is nobody's, or the fields are of several versions).
 
-use super::author::Author;
 use super::{Dataset, Owner, Place, Reading, ValuePattern, Version};
 
 /// A field of a hash.
@@ -45,17 +44,17 @@ impl Dataset {
 
     /// Appends the value of a field, by its number. Strings are their own field 0.
     pub fn field_value(&self, place: Place, version: Version, field: u16, out: &mut Vec<u8>) {
-        self.write_value(self.pattern(field), Author { field, ..Author::of(place, version) }, out);
+        self.write_value(self.pattern(field), self.author(place, version, field), out);
     }
 
     /// The length of a field's value in bytes; the same in every version.
     pub fn field_len(&self, place: Place, field: u16) -> usize {
-        self.len_of(self.pattern(field), place)
+        self.len_of(self.pattern(field), self.author_place(place))
     }
 
     /// What `got` is, read under a field of `place` where `version` was expected. `scratch` is overwritten.
     pub fn read_field(&self, place: Place, version: Version, field: u16, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        self.compare(self.pattern(field), Author { field, ..Author::of(place, version) }, got, scratch)
+        self.compare(self.pattern(field), self.author(place, version, field), got, scratch)
     }
 
     /// The value of `place` in `version` for people: that of a string, or `name=value` for each field of a hash.
@@ -87,7 +86,7 @@ impl Dataset {
         let longest = |field: usize| match self.pattern(field as u16) {
             ValuePattern::Bytes { sizes, .. } => sizes.largest() as u64,
             // The last numbers have the most digits.
-            pattern => self.len_of(pattern, last) as u64,
+            pattern => self.len_of(pattern, self.author_place(last)) as u64,
         };
         (0..self.fields.len().max(1)).map(longest).sum()
     }

@@ -6,9 +6,11 @@
 
 mod author;
 mod body;
+mod claim;
 mod fields;
 mod order;
 mod pick;
+mod shift;
 mod stream;
 mod template;
 mod value;
@@ -17,6 +19,7 @@ pub use author::{Author, Mix};
 pub use fields::{Field, HashReading};
 pub use order::Order;
 pub use pick::{Pick, Picker};
+pub use shift::Shift;
 pub use stream::LongReading;
 pub use template::Template;
 pub use value::{Alphabet, Sizes, ValuePattern};
@@ -47,7 +50,7 @@ pub struct Place {
 pub struct Owner {
     /// The client that it belongs to.
     pub client: u32,
-    /// The key that it belongs to; `None` if the value names only its client.
+    /// The key that it belongs to; `None` if the value names only its client, or if it is a key of an earlier generation.
     pub index: Option<u64>,
     /// Its version; `None` if the value names none.
     pub version: Option<Version>,
@@ -88,6 +91,7 @@ pub struct Dataset {
     fields: Vec<Field>,
     expiry: Option<Expiry>,
     order: Order,
+    shift: Shift,
     key_mix: Mix,
     value_mix: Mix,
 }
@@ -127,6 +131,7 @@ impl Dataset {
             fields: Vec::new(),
             expiry: None,
             order,
+            shift: Shift::default(),
             key_mix: Mix::new(seed, KEY_DOMAIN),
             value_mix: Mix::new(seed, VALUE_DOMAIN),
         }
@@ -190,7 +195,7 @@ impl Dataset {
     /// Appends the key at `place`.
     pub fn key(&self, place: Place, out: &mut Vec<u8>) {
         match &self.key {
-            KeyPattern::Uuid => author::write_uuid(self.key_mix.seal(Author::of(place, 0)), out),
+            KeyPattern::Uuid => author::write_uuid(self.key_mix.seal(self.author(place, 0, 0)), out),
             KeyPattern::Template(template) => template.write(self.numbers(place), out),
         }
     }
@@ -206,7 +211,10 @@ impl Dataset {
     /// The place whose key this is; `None` if it is none of this dataset's.
     pub fn place_of(&self, key: &[u8]) -> Option<Place> {
         let place = match &self.key {
-            KeyPattern::Uuid => self.key_mix.open(author::parse_uuid(key)?).filter(|author| author.version == 0)?.place,
+            KeyPattern::Uuid => {
+                let author = self.key_mix.open(author::parse_uuid(key)?).filter(|author| author.version == 0)?;
+                Place { index: author.place.index.checked_sub(self.shift.indexes)?, ..author.place }
+            }
             KeyPattern::Template(template) => self.place_shown(template.parse(key)?)?,
         };
         (place.client < self.clients && place.index < self.keys).then_some(place)
@@ -214,8 +222,10 @@ impl Dataset {
 
     fn place_shown(&self, found: template::Found) -> Option<Place> {
         let template::Found { n, i, client } = found;
-        let offset = |number: u64| number.checked_sub(self.first);
-        let (owner, index) = match (n.map(offset), i.map(offset)) {
+        let Shift { numbers, indexes } = self.shift;
+        let counted = |number: u64, before: u64| number.checked_sub(self.first)?.checked_sub(before);
+        let offset = |i: u64| counted(i, indexes);
+        let (owner, index) = match (n.map(|n| counted(n, numbers)), i.map(offset)) {
             (Some(n), _) => (n? / self.keys, n? % self.keys),
             // A number that is not shown is the same for all keys: they are told apart without it.
             (None, i) => (client.unwrap_or(0), i.unwrap_or(Some(0))?),
@@ -226,34 +236,35 @@ impl Dataset {
 
     /// Appends the value of `place` in `version`.
     pub fn value(&self, place: Place, version: Version, out: &mut Vec<u8>) {
-        self.write_value(&self.value, Author::of(place, version), out);
+        self.write_value(&self.value, self.author(place, version, 0), out);
     }
 
     /// The value's length in bytes; the same in every version.
     pub fn value_len(&self, place: Place) -> usize {
-        self.len_of(&self.value, place)
+        self.len_of(&self.value, self.author_place(place))
     }
 
     /// What `got` is, read at `place` where `version` was expected. `scratch` is overwritten.
     pub fn read(&self, place: Place, version: Version, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        self.compare(&self.value, Author::of(place, version), got, scratch)
+        self.compare(&self.value, self.author(place, version, 0), got, scratch)
     }
 
     fn write_value(&self, pattern: &ValuePattern, author: Author, out: &mut Vec<u8>) {
         match pattern {
             ValuePattern::Uuid => author::write_uuid(self.value_mix.seal(author), out),
-            ValuePattern::Template(template) => template.write(self.numbers(author.place), out),
+            ValuePattern::Template(template) => template.write(self.numbers(self.place_of_this(author.place)), out),
             ValuePattern::Bytes { sizes, alphabet } => {
                 value::write(self.value_mix.seal(author), sizes.of(self.seed, author.place), *alphabet, out);
             }
         }
     }
 
-    fn len_of(&self, pattern: &ValuePattern, place: Place) -> usize {
+    /// The length of a value at `counted`, as its author counts.
+    fn len_of(&self, pattern: &ValuePattern, counted: Place) -> usize {
         match pattern {
             ValuePattern::Uuid => author::UUID_LEN,
-            ValuePattern::Template(template) => template.len(self.numbers(place)),
-            ValuePattern::Bytes { sizes, .. } => sizes.of(self.seed, place),
+            ValuePattern::Template(template) => template.len(self.numbers(self.place_of_this(counted))),
+            ValuePattern::Bytes { sizes, .. } => sizes.of(self.seed, counted),
         }
     }
 
@@ -266,81 +277,11 @@ impl Dataset {
             }
             ValuePattern::Template(template) => {
                 scratch.clear();
-                template.write(self.numbers(expected.place), scratch);
+                template.write(self.numbers(self.place_of_this(expected.place)), scratch);
                 scratch.as_slice() == got
             }
         };
         if matched { Reading::Matched } else { self.classify(pattern, expected, got, scratch) }
-    }
-
-    /// The slow half of [`Self::compare`]: whose value is it?
-    fn classify(&self, pattern: &ValuePattern, expected: Author, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
-        if let ValuePattern::Template(template) = pattern {
-            return self.classify_template(template, expected.place, got);
-        }
-        let Some(author) = self.claimed(pattern, got) else { return Reading::Corrupt };
-        // The head names an author; the rest must be that author's too.
-        scratch.clear();
-        self.write_value(pattern, author, scratch);
-        if scratch.as_slice() == got { Self::of_author(author, expected) } else { Reading::Corrupt }
-    }
-
-    /// Who wrote a value that begins with `head`, as far as that tells.
-    fn claimed(&self, pattern: &ValuePattern, head: &[u8]) -> Option<Author> {
-        let sealed = match pattern {
-            ValuePattern::Uuid => author::parse_uuid(head),
-            ValuePattern::Bytes { alphabet, .. } => value::parse(head, *alphabet),
-            ValuePattern::Template(_) => None,
-        };
-        let author = self.value_mix.open(sealed?)?;
-        (usize::from(author.field) < self.fields.len().max(1)).then_some(author)
-    }
-
-    /// What `author`'s value is where `expected`'s should be.
-    fn of_author(author: Author, expected: Author) -> Reading {
-        if author == expected {
-            Reading::Matched
-        } else if author.place == expected.place && author.field == expected.field {
-            Reading::OtherVersion(author.version)
-        } else {
-            let Author { place, version, .. } = author;
-            Reading::Foreign(Owner { client: place.client, index: Some(place.index), version: Some(version) })
-        }
-    }
-
-    /// A template value belongs to somebody else if it parses to another n or client.
-    fn classify_template(&self, template: &Template, place: Place, got: &[u8]) -> Reading {
-        let Some(found) = template.parse(got) else { return Reading::Corrupt };
-        let owner = match (found.n, found.client, found.i) {
-            (Some(n), client, i) => {
-                let Some(offset) = n.checked_sub(self.first) else { return Reading::Corrupt };
-                let (owner, index) = (offset / self.keys, offset % self.keys);
-                let consistent = client.is_none_or(|c| c == owner) && i.is_none_or(|i| i == self.first + index);
-                if !consistent {
-                    return Reading::Corrupt;
-                }
-                (owner, Some(index))
-            }
-            (None, Some(client), i) => match i {
-                None => (client, None),
-                Some(i) => match i.checked_sub(self.first) {
-                    Some(index) if index < self.keys => (client, Some(index)),
-                    _ => return Reading::Corrupt,
-                },
-            },
-            // `{i}` alone does not tell clients apart: nearest of kin is the same client.
-            (None, None, Some(i)) => match i.checked_sub(self.first) {
-                Some(index) if index < self.keys => (u64::from(place.client), Some(index)),
-                _ => return Reading::Corrupt,
-            },
-            (None, None, None) => return Reading::Corrupt,
-        };
-        match u32::try_from(owner.0) {
-            Ok(client) if client < Self::MAX_CLIENTS && (client, owner.1) != (place.client, Some(place.index)) => {
-                Reading::Foreign(Owner { client, index: owner.1, version: None })
-            }
-            _ => Reading::Corrupt,
-        }
     }
 
     /// What a wrong value cannot tell in this dataset, for people; `None` if every class can be told.
@@ -381,8 +322,8 @@ impl Dataset {
     /// The three numbers of a place that a template can show.
     fn numbers(&self, place: Place) -> template::Numbers {
         template::Numbers {
-            n: self.first + u64::from(place.client) * self.keys + place.index,
-            i: self.first + place.index,
+            n: self.first + self.shift.numbers + u64::from(place.client) * self.keys + place.index,
+            i: self.first + self.shift.indexes + place.index,
             client: u64::from(place.client),
         }
     }

@@ -16,7 +16,7 @@ impl Dataset {
         (from, to): (usize, usize),
         out: &mut Vec<u8>,
     ) {
-        self.piece_of(Author { field, ..Author::of(place, version) }, (from, to), out);
+        self.piece_of(self.author(place, version, field), (from, to), out);
     }
 
     fn piece_of(&self, author: Author, (from, to): (usize, usize), out: &mut Vec<u8>) {
@@ -45,8 +45,8 @@ pub struct LongReading {
 
 impl LongReading {
     /// A value of `len` bytes under a field of `place`, where `version` is expected.
-    pub fn new(place: Place, version: Version, field: u16, len: usize) -> Self {
-        let expected = Author { field, ..Author::of(place, version) };
+    pub fn new(dataset: &Dataset, place: Place, version: Version, field: u16, len: usize) -> Self {
+        let expected = dataset.author(place, version, field);
         Self { expected, len, seen: 0, head: Vec::new(), author: None }
     }
 
@@ -90,7 +90,7 @@ impl LongReading {
             ValuePattern::Template(_) => self.expected,
             _ => dataset.claimed(pattern, &self.head)?,
         };
-        (dataset.field_len(author.place, author.field) == self.len).then_some(author)
+        (dataset.len_of(pattern, author.place) == self.len).then_some(author)
     }
 
     fn compare(&mut self, dataset: &Dataset, from: usize, bytes: &[u8], scratch: &mut Vec<u8>) {
@@ -108,8 +108,8 @@ impl LongReading {
     }
 
     /// What the value is, once nothing is left.
-    pub fn finish(&self) -> Reading {
-        self.author.map_or(Reading::Corrupt, |author| Dataset::of_author(author, self.expected))
+    pub fn finish(&self, dataset: &Dataset) -> Reading {
+        self.author.map_or(Reading::Corrupt, |author| dataset.of_author(author, self.expected))
     }
 
     /// Its first bytes, for people.
@@ -131,11 +131,11 @@ mod tests {
     }
 
     fn read(dataset: &Dataset, value: &[u8], step: usize) -> Reading {
-        let mut long = LongReading::new(Place { client: 0, index: 7 }, 3, 0, value.len());
+        let mut long = LongReading::new(dataset, Place { client: 0, index: 7 }, 3, 0, value.len());
         let mut scratch = Vec::new();
         value.chunks(step).for_each(|piece| long.feed(dataset, piece, &mut scratch));
         assert_eq!(long.left(), 0);
-        long.finish()
+        long.finish(dataset)
     }
 
     proptest! {

@@ -90,6 +90,61 @@ fn template_values_are_foreign_if_they_parse_to_another_place() {
     assert_eq!(read(b"value0000000"), Reading::Corrupt);
 }
 
+/// The first generation, and the one after it.
+fn generations(pattern: &str, value: ValuePattern) -> [Dataset; 2] {
+    let first = dataset(pattern, value, Order::Written);
+    let next = first.shifted(first.next().expect("numbers are left"));
+    [first, next]
+}
+
+#[test]
+fn the_next_generation_has_other_keys_and_goes_on() {
+    for pattern in ["uuid", "key{n:07}", "{client}:{i}"] {
+        let all = generations(pattern, ValuePattern::Uuid);
+        let keys: HashSet<_> =
+            all.iter().flat_map(|data| (0..3).flat_map(move |c| (0..100).map(move |i| key(data, c, i)))).collect();
+        assert_eq!(keys.len(), 600, "{pattern}");
+    }
+    let [_, next] = generations("key{n:07}", template("value{n:07}"));
+    assert_eq!((key(&next, 0, 0), key(&next, 2, 99)), ("key0000301".to_owned(), "key0000600".to_owned()));
+    assert_eq!(value(&next, 0, 0, 1), b"value0000301");
+    let [_, next] = generations("{client}:{i}", ValuePattern::Uuid);
+    assert_eq!(key(&next, 1, 0), "1:101");
+    let last = Dataset::new(1, 1, Dataset::MAX_KEYS, 1, KeyPattern::Uuid, ValuePattern::Uuid, Order::Written);
+    assert_eq!(last.shifted(last.next().expect("they end with these")).next(), None);
+}
+
+#[test]
+fn a_value_of_an_earlier_generation_is_foreign() {
+    let hex =
+        ValuePattern::Bytes { sizes: Sizes::weighted(&[(40, 1), (90, 1)]).expect("sizes"), alphabet: Alphabet::Hex };
+    for pattern in [ValuePattern::Uuid, hex, template("v{n}"), template("v{client}-{i}")] {
+        let [first, next] = generations("uuid", pattern.clone());
+        let here = Place { client: 1, index: 5 };
+        let read = |got: &[u8]| next.read(here, 2, got, &mut Vec::new());
+        assert_eq!(read(&value(&next, 1, 5, 2)), Reading::Matched, "{pattern:?}");
+        // The same place, and another one.
+        for (client, index) in [(1, 5), (2, 7)] {
+            match read(&value(&first, client, index, 1)) {
+                Reading::Foreign(Owner { client: owner, index: None, .. }) => assert_eq!(owner, client),
+                other => panic!("{pattern:?}: {other:?}"),
+            }
+        }
+        let of_this = read(&value(&next, 2, 7, 2));
+        assert!(matches!(of_this, Reading::Foreign(Owner { client: 2, index: Some(7), .. })), "{of_this:?}");
+    }
+}
+
+#[test]
+fn keys_must_differ_over_generations_too() {
+    let first = dataset("{client:02}{i:03}", ValuePattern::Uuid, Order::Written);
+    assert_eq!(first.ambiguity(), None);
+    let narrow = dataset("{i:03}{client}", ValuePattern::Uuid, Order::Written);
+    assert_eq!(narrow.ambiguity(), None);
+    let later = narrow.shifted(Shift { numbers: 3_000, indexes: 1_000 });
+    assert!(later.ambiguity().is_some_and(|what| what.contains("touch")));
+}
+
 #[test]
 fn templates_that_do_not_tell_keys_apart_are_found() {
     let ambiguity = |source: &str| Template::parse_source(source).expect("a template").ambiguity(12, 100, 1);

@@ -2,6 +2,7 @@
 //!
 //! `scenario` reads what a person wrote, `resolve` turns it into this, and everything to the right works from this alone.
 
+mod cases;
 mod command;
 mod load;
 mod phase;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use crate::dataset::Dataset;
 
+pub use cases::{Cases, Store, Turn};
 pub use command::{Command, Commands};
 pub use load::{Surroundings, load};
 pub use phase::{Arrivals, Churn, Close, Load, Mix, Phase, Pipeline, Rate, Replies, Run, Sockets, Until};
@@ -28,6 +30,8 @@ pub struct Plan {
     pub name: String,
     /// One sentence for people, if the author gave one.
     pub description: Option<String>,
+    /// Which case of the scenario this is, if it has cases.
+    pub case: Option<String>,
     /// How many whole runs.
     pub repeat: u32,
     /// What happens to the store between two runs.
@@ -54,11 +58,39 @@ pub struct Plan {
     pub resolved: String,
 }
 
-/// What happens to the store between two runs of `repeat`.
+impl Plan {
+    /// Whether anything is written.
+    pub fn writes(&self) -> bool {
+        self.phases.iter().any(|phase| phase.run.writes())
+    }
+
+    /// Write phases that give every key its next version.
+    pub fn versions(&self) -> u64 {
+        let evenly = |phase: &&Phase| phase.run.writes() && !phase.run.writes_unevenly();
+        self.phases.iter().filter(evenly).count() as u64
+    }
+}
+
+/// What happens to the store between two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// The database is emptied.
     Flush,
+    /// The next run's keys are others, on top of those that are there.
+    Next,
+    /// The next run writes the same keys again, in their next version.
+    Again,
+}
+
+impl Between {
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flush => "flush",
+            Self::Next => "next",
+            Self::Again => "again",
+        }
+    }
 }
 
 /// Which server, and what may be done to it before the run.
@@ -73,7 +105,7 @@ pub struct TargetPlan {
 }
 
 /// Where the server comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
     /// It runs already.
     Remote(Endpoint),
@@ -102,7 +134,7 @@ pub enum Cleanup {
 }
 
 /// How to reach a server, and as whom. Built from a URL and `tls`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The way there.
     pub transport: Transport,
@@ -145,7 +177,7 @@ pub enum Protocol {
 }
 
 /// TLS settings of a `rediss://` target. Paths are resolved against the scenario's folder.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// PEM with the authorities to trust; `None`: those of the system.
     pub ca: Option<PathBuf>,
@@ -186,7 +218,7 @@ impl fmt::Display for Secret {
 }
 
 /// A server that keyswarm starts in a private folder on a free port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
     /// A server on `PATH`, or a path to one.
     pub program: String,
@@ -220,6 +252,15 @@ pub struct Builtin {
     /// Protocol that the clients speak with it.
     pub protocol: Protocol,
 }
+
+/// Each case has one of its own: it stores nothing that a second one could find.
+impl PartialEq for Builtin {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.dataset, &other.dataset)
+    }
+}
+
+impl Eq for Builtin {}
 
 /// Who loads the server.
 #[derive(Clone, Debug)]

@@ -120,6 +120,8 @@ pub enum Sockets {
 /// How a phase issues its requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
+    /// Only so many of each client's keys: those with the lowest indexes, in whatever order; `None`: all of them.
+    pub keys: Option<u64>,
     /// How many may be in flight on a connection.
     pub pipeline: Pipeline,
     /// When each is due; `None`: as soon as the pipeline has room.
@@ -135,7 +137,7 @@ pub struct Load {
 impl Load {
     /// One pass over the keys, one key per command, as fast as the pipeline allows.
     pub const fn pass(pipeline: Pipeline) -> Self {
-        Self { pipeline, rate: None, until: Until::Pass, batch: 1, replies: Replies::Await }
+        Self { keys: None, pipeline, rate: None, until: Until::Pass, batch: 1, replies: Replies::Await }
     }
 
     /// Whether requests have intended moments that do not depend on replies.

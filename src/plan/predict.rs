@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use self::means::Means;
-use super::{Churn, Plan, Server, Sockets, Transport};
+use super::{Between, Churn, Plan, Server, Sockets, Transport};
 use crate::scenario::units::{counted, number_shown, size_shown, size_text};
 
 /// Connections of keyswarm's own: the one that prepares, watches and cleans up.
@@ -59,7 +59,7 @@ fn available(meminfo: &str) -> Option<u64> {
 /// What a plan will need.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    /// Keys of all clients.
+    /// Keys of all clients, and of all repeats whose keys lie on top of each other.
     pub keys: u64,
     /// Memory of one key on the server, in bytes: about, see [`key_memory`].
     pub bytes_per_key: f64,
@@ -150,7 +150,11 @@ pub fn files_suffice(plan: &Plan, files: u64) -> Result<(), String> {
 
 /// Predicts what `plan` needs in `room`.
 pub fn predict(plan: &Plan, room: Room) -> Prediction {
-    let keys = u64::from(plan.dataset.clients()) * plan.dataset.keys();
+    let keys_per_run = u64::from(plan.dataset.clients()) * plan.dataset.keys();
+    let keys = match plan.between {
+        Between::Next => keys_per_run.saturating_mul(plan.repeat.into()),
+        Between::Flush | Between::Again => keys_per_run,
+    };
     let means = Means::of(&plan.dataset);
     // Buckets: a table of pointers, doubled whenever it is full.
     let buckets = 8.0 * keys.next_power_of_two() as f64;
@@ -162,7 +166,7 @@ pub fn predict(plan: &Plan, room: Room) -> Prediction {
         keys,
         bytes_per_key,
         server_bytes,
-        phases: plan.phases.iter().map(|phase| means.traffic(phase, &plan.dataset, keys)).collect(),
+        phases: plan.phases.iter().map(|phase| means.traffic(phase, &plan.dataset)).collect(),
         sockets: sockets_needed(plan),
         closed: closed(plan),
         files: files_needed(plan),

@@ -4,6 +4,7 @@
 mod builtin;
 mod cores;
 mod data;
+mod differences;
 mod judge;
 mod phases;
 mod search;
@@ -14,8 +15,9 @@ mod url;
 use std::time::Duration;
 
 use self::cores::Wish;
+pub use self::differences::differences;
 use self::judge::Judge;
-use super::{Between, Clients, DriverKind, Opening, Plan, Server, TargetPlan, Timeouts};
+use super::{Between, Cleanup, Clients, DriverKind, Opening, Plan, Server, TargetPlan, Timeouts};
 use crate::dataset::Dataset;
 use crate::scenario::units::counted;
 use crate::scenario::{self, Faults, Key, Sample, Scenario, Text};
@@ -70,20 +72,22 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let name = scenario_name(name, stem, &mut judge);
     let seed = judge.number(seed, 42, 0..=i64::MAX as u64);
     let runs = judge.number(repeat, 1, 1..=MOST_REPEATS);
-    let between_words = [("flush", Between::Flush)];
-    let between = judge.word(between, "`between`", Between::Flush, &between_words, &["next", "again"]);
+    let between_words = [Between::Flush, Between::Next, Between::Again].map(|between| (between.name(), between));
+    let between_runs = judge.word(between, "`between`", Between::Flush, &between_words, &[]);
     let (mut clients, loader_cores) = self::clients(clients, cores, &mut judge);
     let timeouts = self::timeouts(timeouts, &mut judge);
     let data = data::dataset(dataset, seed, &clients, &mut judge);
     let (server, server_cores) = target::server(target, folder, cores, data.as_ref(), &mut judge);
     let (flush, cleanup) = target::before_and_after(target, &mut judge);
     let written = phases;
-    let phases = phases::phases(phases, &mut judge);
+    let phases = phases::phases(phases, data.as_ref(), &mut judge);
     phases::advise(&phases, clients.driver, &mut judge);
     if let Some(data) = &data {
         phases::feasible(written, &phases, dataset, data, clients.driver, &mut judge);
     }
-    phases::versions_fit(&phases, repeat.span(), runs, &mut judge);
+    if let (Cleanup::Unlink, Between::Next | Between::Again, Some(span)) = (cleanup, between_runs, between.span()) {
+        judge.fault(span, "`cleanup = \"unlink\"` removes the keys of each run after it, so the next would find none");
+    }
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
     let search = search::search(search, &clients, &phases, data.as_ref(), &mut judge);
     let sample_interval = interval(sample, &mut judge);
@@ -93,6 +97,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
         Server::Spawned(_) => Some(server_cores),
         Server::Builtin(builtin) => {
             builtin::suits(scenario, &phases, &builtin.dataset, &mut judge);
+            builtin::follows(between, between_runs, runs, &mut judge);
             // It keeps away from loading threads that keep to their cores.
             Some(server_cores).filter(|_| loader_cores != Wish::Inherit)
         }
@@ -108,8 +113,9 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let mut plan = Plan {
         name,
         description: description.value().map(|text| text.value.clone()),
+        case: None,
         repeat: runs,
-        between,
+        between: between_runs,
         target: TargetPlan { server, flush, cleanup },
         clients,
         timeouts,

@@ -1,9 +1,11 @@
 //! Makes the result as it is stored out of the working types of a finished run.
 
+mod cases;
 mod loss;
 
 use jiff::Timestamp;
 
+use self::cases::{compare, phase_server, run_server};
 use super::result::{self, SCHEMA};
 use super::wording;
 use crate::dataset::{Dataset, Owner, Place};
@@ -11,24 +13,27 @@ use crate::driver::note;
 use crate::plan::{Churn, Pipeline, Plan, Replies, Sockets};
 use crate::record::{ClientRecord, Connects, ErrorCount, Keys, Latency, Recorder, Requests, Timeouts, WrongReading};
 use crate::verdict::{
-    Ceiling, ConnectionCounts, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled,
-    Reconciliation, RunOutcome, ServerCounters,
+    Ceiling, Culprit, Environment, Generator, Judgement, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome,
+    ServerCounters,
 };
 
-/// The result of `plan`, judged.
-pub fn document(plan: &Plan, outcome: &Outcome, judgement: &Judgement) -> result::Document {
+/// The result of `plans`, the cases of a scenario, judged.
+pub fn document(plans: &[Plan], outcome: &Outcome, judgement: &Judgement) -> result::Document {
+    let first = &plans[0];
+    let runs = runs(plans, outcome, &judgement.reconciliations);
     result::Document {
         schema: SCHEMA.to_owned(),
-        name: plan.name.clone(),
-        description: plan.description.clone(),
-        seed: plan.dataset.seed(),
+        name: first.name.clone(),
+        description: first.description.clone(),
+        seed: first.dataset.seed(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: timestamp(outcome).to_string(),
         verdict: judgement.verdict.name().to_owned(),
         reasons: judgement.reasons.iter().map(|reason| wording::reason(reason, outcome)).collect(),
         warnings: judgement.warnings.iter().map(wording::warning).collect(),
-        load: load(plan),
-        runs: runs(&plan.dataset, outcome, &judgement.reconciliations),
+        load: load(first),
+        comparison: compare(&runs),
+        runs,
         generator: generator(&outcome.generator, &outcome.runs, judgement.generator_bound()),
         server: server(outcome, judgement),
         bottleneck: bottleneck(outcome, judgement),
@@ -53,19 +58,23 @@ fn load(plan: &Plan) -> result::Load {
     }
 }
 
-fn runs(dataset: &Dataset, outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<result::Run> {
+fn runs(plans: &[Plan], outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<result::Run> {
     let run = |(index, run): (usize, &RunOutcome)| {
         let reconciliation = reconciliations.get(index);
+        let plan = plans.get(run.plan).unwrap_or(&plans[0]);
+        let dataset = plan.dataset.shifted(run.shift);
         result::Run {
             case: run.case.clone(),
             repeat: run.repeat,
+            load: load(plan),
+            server: run_server(run),
             reconciled: reconciliation.and_then(|r| match r.result {
                 Reconciled::Yes => Some(true),
                 Reconciled::No(_) => Some(false),
                 Reconciled::NotPossible(_) => None,
             }),
             server_calls: reconciliation.and_then(|r| r.calls),
-            phases: (0..run.phases.len()).map(|at| phase(dataset, run, at, &outcome.environment)).collect(),
+            phases: (0..run.phases.len()).map(|at| phase(&dataset, run, at, &outcome.environment)).collect(),
         }
     };
     outcome.runs.iter().enumerate().map(run).collect()
@@ -116,7 +125,7 @@ fn phase(dataset: &Dataset, run: &RunOutcome, at: usize, environment: &Environme
         latency_us: result::Latencies { service, response },
         send_lag_us: (send_lag.count() > 0).then(|| latency(send_lag)),
         connect: connect(connects),
-        server: evidence(phase.evidence),
+        server: phase_server(phase),
         clients: phase.clients.iter().zip(0..).map(|(record, id)| client(id, record)).collect(),
     }
 }
@@ -237,11 +246,6 @@ fn churn(churn: Churn) -> result::Churn {
     result::Churn { times, warmup, concurrency, pool: sockets == Sockets::Pooled }
 }
 
-fn evidence(evidence: ConnectionCounts) -> result::Evidence {
-    let ConnectionCounts { connections_received, auth_calls, hello_calls } = evidence;
-    result::Evidence { connections_received, auth_calls, hello_calls }
-}
-
 fn latency(latency: &Latency) -> result::Latency {
     let mut at_least = Vec::new();
     let mut level = |name: &str, percent: f64| {
@@ -289,6 +293,7 @@ fn send_lag(runs: &[RunOutcome]) -> Latency {
 
 fn generator(generator: &Generator, runs: &[RunOutcome], bound: Option<bool>) -> result::Generator {
     let ceiling = |ceiling: &Ceiling| result::Ceiling {
+        case: ceiling.case.clone(),
         phase: ceiling.phase.clone(),
         requests_per_second: finite(ceiling.requests_per_second),
     };
@@ -309,7 +314,9 @@ fn generator(generator: &Generator, runs: &[RunOutcome], bound: Option<bool>) ->
 fn server(outcome: &Outcome, judgement: &Judgement) -> result::Server {
     let server = &outcome.server;
     let before = outcome.runs.first().and_then(|run| run.server_before.as_ref());
-    let after = outcome.runs.last().and_then(|run| run.server_after.as_ref());
+    // Cases may load several servers; this is the first one's.
+    let here = |run: &&RunOutcome| outcome.runs.first().is_some_and(|first| first.served_by == run.served_by);
+    let after = outcome.runs.iter().rfind(here).and_then(|run| run.server_after.as_ref());
     result::Server {
         name: server.name.clone(),
         version: server.version.clone(),
@@ -347,11 +354,11 @@ fn bottleneck(outcome: &Outcome, judgement: &Judgement) -> Option<result::Bottle
         // Nobody looked.
         return None;
     }
-    let several = (outcome.runs.len() > 1).then(|| outcome.runs.get(run)).flatten();
+    let title = outcome.runs.get(run).and_then(|run| wording::run_title(run, wording::is_repeated(run, outcome)));
     let evidence = wording::evidence::sentences(found).into_iter();
     Some(result::Bottleneck {
         cause: found.culprit.name().to_owned(),
-        evidence: several.map(wording::run_title).into_iter().chain(evidence).collect(),
+        evidence: title.into_iter().chain(evidence).collect(),
     })
 }
 

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
-use crate::plan::predict::{PhaseTraffic, Prediction, over_tcp};
+use crate::plan::predict::{PhaseTraffic, Prediction, Room, over_tcp, predict};
 use crate::plan::{
-    Churn, Cleanup, Clients, Close, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Replies, Run,
-    SearchPlan, Server, Sockets, Spawn, Until,
+    Between, Churn, Cleanup, Clients, Close, Flush, LimitSet, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate,
+    Replies, Run, SearchPlan, Server, Sockets, Spawn, Until,
 };
 use crate::scenario::units::{
     counted, duration_shown, lines, number_shown, percent_text, rate_shown, size_shown, size_text,
@@ -17,12 +17,30 @@ use crate::scenario::units::{
 const WIDTH: usize = 80;
 const LABEL: usize = 10;
 
-/// Writes what `plan`, read from the scenario called `file`, will do and need.
+/// Writes what `plans`, the cases of the scenario called `file`, will do and need in `room`: the first in full, of the others
+/// what differs from it.
 ///
 /// # Errors
 /// `out` cannot be written to.
-pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
+pub fn check(file: &str, plans: &[Plan], room: Room, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{file} is valid")?;
+    let mut first: Option<Vec<String>> = None;
+    for plan in plans {
+        let mut text = Vec::new();
+        case(plan, &predict(plan, room), &mut text)?;
+        let rows: Vec<String> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();
+        if let Some(label) = &plan.case {
+            writeln!(out)?;
+            row(out, "case", label)?;
+        }
+        let known = first.as_deref().unwrap_or_default();
+        rows.iter().filter(|row| !known.contains(row)).try_for_each(|row| writeln!(out, "{row}"))?;
+        first.get_or_insert(rows);
+    }
+    Ok(())
+}
+
+fn case(plan: &Plan, prediction: &Prediction, out: &mut dyn Write) -> io::Result<()> {
     row(out, "target", &target(plan))?;
     row(out, "clients", &clients(&plan.clients))?;
     for (at, text) in data(plan, prediction).iter().enumerate() {
@@ -38,7 +56,12 @@ pub fn check(file: &str, plan: &Plan, prediction: &Prediction, out: &mut dyn Wri
     row(out, "sockets", &sockets(plan, prediction))?;
     row(out, "longest", &longest(plan, prediction))?;
     if plan.repeat > 1 {
-        row(out, "repeat", &format!("{} runs, the database emptied between them", plan.repeat))?;
+        let between = match plan.between {
+            Between::Flush => "the database emptied between them",
+            Between::Next => "each with new keys, on top of those before",
+            Between::Again => "each writing the same keys in their next version",
+        };
+        row(out, "repeat", &format!("{} runs, {between}", plan.repeat))?;
     }
     if let Some(search) = &plan.search {
         row(out, "limit", &self::search(search))?;
@@ -259,6 +282,10 @@ fn issued(load: &Load) -> String {
         }
         (None, Some(most)) => format!("{most}, closed loop"),
         (None, None) => "all due at once, open loop".to_owned(),
+    };
+    let issued = match load.keys {
+        Some(keys) => format!("{} of each client, {issued}", counted(keys, "key")),
+        None => issued,
     };
     match load.until {
         Until::Pass => issued,

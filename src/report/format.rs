@@ -89,6 +89,12 @@ pub fn seconds(duration: Duration) -> String {
     format!("{}.{:02}", count(whole), hundredths % 100)
 }
 
+/// Minutes, seconds and milliseconds: `0:00.111`, `1:02.345`.
+pub fn minutes(duration: Duration) -> String {
+    let ms = (duration.as_micros() + 500) / 1000;
+    format!("{}:{:02}.{:03}", ms / 60_000, ms / 1000 % 60, ms % 1000)
+}
+
 /// A time as on a clock: `00:19`, `1:02:03`.
 pub fn clock(duration: Duration) -> String {
     let all = duration.as_secs();
@@ -152,6 +158,8 @@ mod tests {
         let times = [0, 5, 28_400, 59_999, 3_723_000];
         let (seconds, clocks) = (times.map(|ms| seconds(Duration::from_millis(ms))), times.map(Duration::from_millis));
         assert_eq!(seconds, ["0.00", "0.01", "28.40", "60.00", "3,723.00"]);
+        let times = [111, 59_999, 60_000, 3_723_045].map(Duration::from_millis);
+        assert_eq!(times.map(minutes), ["0:00.111", "0:59.999", "1:00.000", "62:03.045"]);
         assert_eq!(clocks.map(clock), ["00:00", "00:00", "00:28", "00:59", "1:02:03"]);
     }
 }

@@ -5,6 +5,7 @@
 //! was not measured is `null`, never a default.
 
 mod bottleneck;
+mod cases;
 mod connect;
 mod generator;
 mod readings;
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use bottleneck::Bottleneck;
-pub use connect::{Churn, Connect, Evidence};
+pub use cases::{Comparison, PhaseServer, RunServer, Spread};
+pub use connect::{Churn, Connect};
 pub use generator::{Ceiling, Generator};
 pub use readings::{Example, Loss, LossReason, Owner};
 
@@ -42,10 +44,12 @@ pub struct Document {
     pub reasons: Vec<String>,
     /// What should be known beside the verdict, with advice.
     pub warnings: Vec<String>,
-    /// The load that was planned.
+    /// The load that was planned; of the first case, if there are several.
     pub load: Load,
     /// Every repeat of every case.
     pub runs: Vec<Run>,
+    /// What the repeats of each case come to, phase by phase, and how that compares with the first case; empty for one run.
+    pub comparison: Vec<Comparison>,
     /// keyswarm itself.
     pub generator: Generator,
     /// The server.
@@ -80,6 +84,10 @@ pub struct Run {
     pub case: Option<String>,
     /// Which repeat, from 1.
     pub repeat: u32,
+    /// The load that was planned for it.
+    pub load: Load,
+    /// The server under it.
+    pub server: RunServer,
     /// Whether the server's counts agree; `null` if it could not be told.
     pub reconciled: Option<bool>,
     /// Calls of SET and GET that the server counted.
@@ -136,8 +144,8 @@ pub struct Phase {
     pub send_lag_us: Option<Latency>,
     /// Connections opened.
     pub connect: Connect,
-    /// What the server itself counted meanwhile, whoever it was from.
-    pub server: Evidence,
+    /// The server meanwhile.
+    pub server: PhaseServer,
     /// What each client did.
     pub clients: Vec<Client>,
 }
@@ -287,7 +295,7 @@ pub struct Client {
     pub mismatched: u64,
 }
 
-/// The server.
+/// The server; with several cases, that of the first, and peaks over all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// What it calls itself.
@@ -308,7 +316,7 @@ pub struct Server {
     pub memory_bytes_max: Option<u64>,
     /// Keys in the database before the first run.
     pub keys_before: Option<u64>,
-    /// Keys in the database after the last run.
+    /// Keys in the database after the last run; with several servers, that of the first case.
     pub keys_after: Option<u64>,
     /// Keys that the clean-up removed; `null` if there was none, or it was cut short.
     pub keys_removed: Option<u64>,

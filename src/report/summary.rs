@@ -2,6 +2,7 @@
 //!
 //! It is made from the result as it is stored, so that a stored result reads the same later.
 
+mod cases;
 mod churn;
 mod headline;
 pub(super) mod machines;
@@ -13,9 +14,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use self::page::Page;
-use super::format::{count, latency, rate};
+use super::format::{count, latency};
 use super::result::{Connect, Document, Latency, Phase, Run};
 use super::wording::{fault, plural};
+
+/// Of so many runs at most all is told; the rest is in the result.
+const MOST_RUNS: usize = 3;
 
 /// How it may look.
 #[derive(Clone, Copy, Debug)]
@@ -39,16 +43,20 @@ pub fn write_summary(
     let mut page = Page::new(look.width);
     let several = document.runs.len() > 1;
     load(document, &mut page);
-    for run in &document.runs {
+    if several {
+        cases::table(document, &mut page);
+    }
+    let told = document.runs.iter().filter(|run| !several || went_wrong(run));
+    for run in told.clone().take(MOST_RUNS) {
         page.gap();
         if several {
             page.line(&run_title(run, document));
         }
         self::run(run, document, &mut page);
     }
-    if several {
+    if told.clone().count() > MOST_RUNS {
         page.gap();
-        spread(&document.runs, &mut page);
+        page.line(&format!("… and {} more runs with errors; they are in result.json", told.count() - MOST_RUNS));
     }
     page.gap();
     machines::machines(document, &mut page);
@@ -66,8 +74,28 @@ pub fn write_summary(
     page.write(look.colour, out)
 }
 
+/// Of several runs, only those have a page of their own in which something is to be explained.
+fn went_wrong(run: &Run) -> bool {
+    let wrong = |phase: &Phase| {
+        let keys = &phase.keys;
+        let timeouts = &phase.timeouts;
+        !phase.errors.is_empty()
+            || timeouts.connect + timeouts.setup + timeouts.command > 0
+            || keys.lost + keys.stale + keys.foreign + keys.corrupt + keys.undecided + keys.unread + keys.not_sent > 0
+    };
+    run.reconciled == Some(false) || run.phases.iter().any(wrong)
+}
+
 fn load(document: &Document, page: &mut Page) {
     let load = &document.load;
+    let mut cases: Vec<&str> = document.runs.iter().filter_map(|run| run.case.as_deref()).collect();
+    cases.dedup();
+    if cases.len() > 1 {
+        // What is not alike in all cases stands in their tables, or in the stored scenario.
+        let runs = format!("{} cases, {} runs", cases.len(), document.runs.len());
+        page.items("load", [runs, format!("driver {}", load.driver), format!("seed {}", document.seed)]);
+        return;
+    }
     let connections =
         if load.connections > 1 { format!(" × {} connections", load.connections) } else { String::new() };
     page.items(
@@ -101,7 +129,7 @@ fn run(run: &Run, document: &Document, page: &mut Page) {
     }
     readings::keys(run, page);
     requests(run, document.server.keys_after.filter(|_| document.runs.len() == 1), page);
-    connect(run, document, page);
+    connect(run, page);
     churn::connections(run, page);
     errors(run, page);
     readings::wrong(run, page);
@@ -137,10 +165,10 @@ fn requests(run: &Run, keys_after: Option<u64>, page: &mut Page) {
 }
 
 /// Admission, and connections that were opened again later.
-fn connect(run: &Run, document: &Document, page: &mut Page) {
+fn connect(run: &Run, page: &mut Page) {
     let Some(admission) = run.phases.first().filter(|phase| phase.run == "connect") else { return };
     let Connect { admitted, tcp_us, tls_us, setup_us, .. } = &admission.connect;
-    let wanted = u64::from(document.load.clients) * u64::from(document.load.connections);
+    let wanted = u64::from(run.load.clients) * u64::from(run.load.connections);
     let mut items = vec![format!("{} of {} admitted", count(*admitted), count(wanted))];
     for (what, latency) in [("tcp", tcp_us), ("tls", tls_us), ("setup", setup_us)] {
         items.extend(p99(latency).map(|p99| format!("{what} p99 {p99}")));
@@ -174,32 +202,6 @@ fn errors(run: &Run, page: &mut Page) {
             page.paragraph(label, &format!("{}: {} × {what}", phase.name, count(error.count)));
             label = "";
         }
-    }
-}
-
-/// Lowest, median and highest rate of every phase over the repeats of a case.
-fn spread(runs: &[Run], page: &mut Page) {
-    let mut seen: Vec<(&Option<String>, &str)> = Vec::new();
-    for run in runs {
-        for phase in run.phases.iter().filter(|phase| phase.pipeline.is_some()) {
-            if !seen.contains(&(&run.case, &phase.name)) {
-                seen.push((&run.case, &phase.name));
-            }
-        }
-    }
-    let mut label = "keys/s";
-    for (case, name) in seen {
-        let phases = runs.iter().filter(|run| run.case == *case).flat_map(|run| &run.phases);
-        let mut rates: Vec<f64> =
-            phases.filter(|phase| phase.name == name).map(|phase| phase.keys_per_second).collect();
-        rates.sort_by(f64::total_cmp);
-        let (Some(lowest), Some(highest)) = (rates.first(), rates.last()) else { continue };
-        let median = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
-        let name = case.as_ref().map_or_else(|| name.to_owned(), |case| format!("{case}, {name}"));
-        let rates = [("lowest", *lowest), ("median", median), ("highest", *highest)];
-        let rates = rates.map(|(what, per_second)| format!("{what} {}", rate(per_second)));
-        page.items(label, [vec![name], rates.to_vec()].concat());
-        label = "";
     }
 }
 

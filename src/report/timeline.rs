@@ -22,7 +22,6 @@ const SCHEMA: u32 = 1;
 pub struct Timeline<W> {
     out: W,
     line: Vec<u8>,
-    later: Duration,
 }
 
 impl Timeline<File> {
@@ -31,23 +30,22 @@ impl Timeline<File> {
         Ok(Self::new(File::create_new(path)?))
     }
 
-    /// Goes on with the file at `path`, or begins it. `later` is how much later than the file the samples began.
-    pub fn resume(path: &Path, later: Duration) -> io::Result<Self> {
-        Ok(Self { later, ..Self::new(File::options().append(true).create(true).open(path)?) })
+    /// Goes on with the file at `path`, or begins it.
+    pub fn resume(path: &Path) -> io::Result<Self> {
+        Ok(Self::new(File::options().append(true).create(true).open(path)?))
     }
 }
 
 impl<W: Write> Timeline<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out, line: Vec::new(), later: Duration::ZERO }
+        Self { out, line: Vec::new() }
     }
 
     /// Writes one sample and flushes it. The whole line goes out in one piece, so a kill cuts between lines.
     pub fn write(&mut self, sample: &Sample) -> io::Result<()> {
         self.line.clear();
-        let seconds = rounded((self.later + sample.at).as_secs_f64(), 3);
-        serde_json::to_writer(&mut self.line, &Line { seconds, ..Line::from(sample) })?;
+        serde_json::to_writer(&mut self.line, &Line::from(sample))?;
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
         self.out.flush()
@@ -60,6 +58,8 @@ struct Line<'a> {
     schema: u32,
     /// Since the run began.
     seconds: Option<f64>,
+    /// Which run, by its place in the result's `runs[]`.
+    run: usize,
     phase: &'a str,
     host: HostLine,
     generator: GeneratorLine,
@@ -153,10 +153,11 @@ struct ServerLine<'a> {
 
 impl<'a> From<&'a Sample> for Line<'a> {
     fn from(sample: &'a Sample) -> Self {
-        let Sample { at, phase, host, generator, server, server_process, local, kernel } = sample;
+        let Sample { at, run, phase, host, generator, server, server_process, local, kernel } = sample;
         Self {
             schema: SCHEMA,
             seconds: rounded(at.as_secs_f64(), 3),
+            run: *run,
             phase,
             host: HostLine::from(host),
             generator: GeneratorLine::from(generator),
@@ -322,6 +323,7 @@ mod tests {
         let process = Process { cpu_percent: Some(34.567), cpu_seconds: 12.3456, rss_bytes: 18 << 20, fds: None };
         let sample = Sample {
             at: Duration::from_micros(2_000_400),
+            run: 0,
             phase: "write \"one\"\n".into(),
             host: Host { cpu_percent: vec![41.26, f32::NAN], memory_used_bytes: 1 << 30, memory_total_bytes: 1 << 32 },
             generator: Generator {
@@ -340,14 +342,14 @@ mod tests {
         // Broken for the eye only.
         insta::assert_snapshot!(text.replace("{\"", "{\n  \""), @r#"
         {
-          "schema":1,"seconds":2.0,"phase":"write \"one\"\n","host":{
+          "schema":1,"seconds":2.0,"run":0,"phase":"write \"one\"\n","host":{
           "cpu_percent":[41.3,null],"memory_used_bytes":1073741824,"memory_total_bytes":4294967296},"generator":{
           "threads_cpu_percent":[33.3,null],"threads_pressed_percent":[34.0],"throttled_seconds":0.9,"cpu_percent":34.6,"cpu_seconds":12.35,"rss_bytes":18874368,"fds":null},"server":{
           "run_id":"a","cpu_percent":100.0,"cpu_seconds":null,"memory_bytes":null,"keys":7,"clients":null,"connections_received":null,"rejected_connections":null,"evicted":null,"expired":null,"oom_errors":null,"output_disconnections":null,"forks":null,"latest_fork_us":null,"saving":null,"aof_delayed_fsync":null,"maxmemory_bytes":null,"commands":null,"ops_per_second":null},"server_process":{
           "cpu_percent":34.6,"cpu_seconds":12.35,"rss_bytes":18874368,"fds":null,"main_thread_cpu_seconds":null,"main_thread_waiting_seconds":null,"throttled_seconds":null,"stopped":false,"listen_overflows":null,"listen_drops":null,"accept_queue":17},"kernel":{
           "steal_seconds":null,"cpu_pressure_seconds":null,"memory_pressure_seconds":null,"oom_kills":null,"swapped_pages":null,"tcp_segments":null,"tcp_retransmits":3,"tcp_syn_retransmits":null,"tcp_timeouts":null}}
         {
-          "schema":1,"seconds":0.0,"phase":"","host":{
+          "schema":1,"seconds":0.0,"run":0,"phase":"","host":{
           "cpu_percent":[],"memory_used_bytes":null,"memory_total_bytes":null},"generator":{
           "threads_cpu_percent":[],"threads_pressed_percent":[],"throttled_seconds":null,"cpu_percent":null,"cpu_seconds":0.0,"rss_bytes":0,"fds":null},"server":null,"server_process":null,"kernel":{
           "steal_seconds":null,"cpu_pressure_seconds":null,"memory_pressure_seconds":null,"oom_kills":null,"swapped_pages":null,"tcp_segments":null,"tcp_retransmits":null,"tcp_syn_retransmits":null,"tcp_timeouts":null}}

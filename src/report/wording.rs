@@ -26,19 +26,26 @@ pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
         _ => None,
     };
     let text = [Some(cause(&reason.cause)), detail].into_iter().flatten().collect::<Vec<_>>().join(": ");
-    let several = outcome.runs.len() > 1;
-    match of_run.filter(|_| several) {
-        Some(run) => format!("{}: {text}", run_title(run)),
+    let Some(run) = of_run else { return text };
+    match run_title(run, is_repeated(run, outcome)) {
+        Some(title) => format!("{title}: {text}"),
         None => text,
     }
 }
 
-/// Which run, where there were several.
-pub fn run_title(run: &RunOutcome) -> String {
-    match &run.case {
-        Some(case) => format!("{case}, run {}", run.repeat),
-        None => format!("run {}", run.repeat),
+/// Which run it is: its case, and which of its `repeats`, if it has any; `None` if it is the only one.
+pub fn run_title(run: &RunOutcome, repeats: bool) -> Option<String> {
+    match (&run.case, repeats) {
+        (Some(case), true) => Some(format!("{case}, run {}", run.repeat)),
+        (Some(case), false) => Some(case.clone()),
+        (None, true) => Some(format!("run {}", run.repeat)),
+        (None, false) => None,
     }
+}
+
+/// Whether the case of a run was run more than once.
+pub fn is_repeated(run: &RunOutcome, outcome: &Outcome) -> bool {
+    outcome.runs.iter().filter(|other| other.plan == run.plan).count() > 1
 }
 
 fn cause(cause: &Cause) -> String {

@@ -26,6 +26,8 @@ use std::time::Duration;
 pub struct Sample {
     /// Since the run began.
     pub at: Duration,
+    /// Which run, by its place in the result.
+    pub run: usize,
     /// The phase under way: its name.
     pub phase: String,
     /// This machine.

@@ -139,7 +139,7 @@ impl PeakKeeper {
 
     /// A whole sample. The server's counters are taken by [`PeakKeeper::answer`].
     pub fn sample(&mut self, sample: &Sample) {
-        let Sample { at, phase: _, host, generator, server, server_process, local: _, kernel: _ } = sample;
+        let Sample { at, run: _, phase: _, host, generator, server, server_process, local: _, kernel: _ } = sample;
         self.peaks.samples += 1;
         self.host(host);
         self.peaks.crowd.sample(host, &generator.process, server_process.as_ref());

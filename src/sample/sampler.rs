@@ -182,7 +182,7 @@ impl<A: Ask> Sampler<A> {
             self.sections.waited(section, asked, at);
         }
         if watched.border % 2 == 1 {
-            self.sections.open(watched.runs.saturating_sub(1), &watched.phase, moment);
+            self.sections.open(watched.run, &watched.phase, moment);
         } else {
             self.sections.close(moment);
         }
@@ -245,10 +245,14 @@ impl<A: Ask> Sampler<A> {
         if server.is_none() && self.asked.is_some() {
             self.notes.overdue += 1;
         }
-        let phase = self.watched.borrow().phase.to_string();
+        let (run, phase) = {
+            let watched = self.watched.borrow();
+            (watched.run, watched.phase.to_string())
+        };
         let moment = self.probes.moment(at);
         let sample = Sample {
             at,
+            run,
             phase,
             host: self.probes.host.read(),
             generator: self.generator(&moment),

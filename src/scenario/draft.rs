@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::Document;
 
+use super::cases;
 use super::fault::Faults;
 use super::read;
 use super::secrets;
 use super::set;
-use super::source::Span;
+use super::source::{Span, Written};
 use super::tree::{Content, Entry, Node, Planter, Table};
 use super::written::{Scenario, Text};
 
@@ -170,18 +171,37 @@ impl<'e> Draft<'e> {
         (Span::new(source, FLAG.len()..FLAG.len() + assignment.len()), again)
     }
 
-    /// The scenario as it stands, and everything that is wrong with it so far.
-    pub fn scenario(&self) -> (Scenario, Faults) {
+    /// The scenario as it stands, in each of its cases, and everything that is wrong with the file and the flags so far;
+    /// what is wrong with one case is told with it.
+    pub fn cases(&self) -> (Vec<Case>, Faults) {
         let mut faults = self.faults.clone();
         let mut root = self.root.clone();
         for entry in &mut root.entries {
             entry.node.fill(self.environment, &mut faults);
         }
-        secrets::betrayed(&root, &mut faults);
-        let mut scenario = read::scenario(&root, &mut faults);
-        scenario.stem = self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        scenario.folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
-        scenario.notes.clone_from(&self.notes);
-        (scenario, faults)
+        let cases = cases::cases(&root, &mut faults);
+        let read = |case: cases::Case| {
+            let cases::Case { label, own, root } = case;
+            let mut faults = self.faults.fresh();
+            secrets::betrayed(&root, &mut faults);
+            let mut scenario = read::scenario(&root, &mut faults);
+            scenario.stem = self.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            scenario.folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+            scenario.notes.clone_from(&self.notes);
+            Case { label, own, scenario, faults }
+        };
+        (cases.into_iter().map(read).collect(), faults)
     }
+}
+
+/// A scenario in one of its cases; a scenario without cases is its only one.
+pub struct Case {
+    /// What it is called, and where that stands; `None` if the scenario has no cases.
+    pub label: Option<Written<String>>,
+    /// Where what this case sets stands.
+    pub own: Vec<Span>,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// What is wrong with it.
+    pub faults: Faults,
 }

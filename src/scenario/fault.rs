@@ -62,6 +62,30 @@ impl Faults {
         }
     }
 
+    /// No faults yet in the same texts.
+    pub fn fresh(&self) -> Self {
+        Self { sources: self.sources.clone(), found: Vec::new() }
+    }
+
+    /// Adds what is wrong in single cases, each with its label and the places of what it sets. What stands elsewhere and is
+    /// wrong in some cases only is told with the first of them.
+    pub fn gather(&mut self, cases: &[(Option<&str>, &[Span], &Self)]) {
+        for (label, own, faults) in cases {
+            self.sources.cover_like(&faults.sources);
+            for fault in &faults.found {
+                let everywhere = cases.iter().all(|(_, _, faults)| faults.found.contains(fault));
+                let at_home = fault.span.is_some_and(|span| own.iter().any(|own| own.holds(span)));
+                let told_before = cases.iter().take_while(|(other, _, _)| other != label);
+                if everywhere || at_home {
+                    self.add(fault.clone());
+                } else if told_before.into_iter().all(|(_, _, faults)| !faults.found.contains(fault)) {
+                    let what = format!("in case \"{}\": {}", label.unwrap_or_default(), fault.what);
+                    self.add(Fault { span: fault.span, what });
+                }
+            }
+        }
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()

@@ -42,6 +42,11 @@ impl Masked {
         !self.covers.is_empty()
     }
 
+    /// The bytes of the original that are covered.
+    pub fn covered(&self) -> Vec<Range<usize>> {
+        self.covers.iter().map(|(secret, _)| secret.clone()).collect()
+    }
+
     /// Covers the bytes `more` of the original, too.
     pub fn cover(&mut self, more: Vec<Range<usize>>) {
         let secrets = merged(self.covers.iter().map(|(secret, _)| secret.clone()).chain(more).collect());

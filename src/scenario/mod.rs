@@ -4,10 +4,12 @@
 //! `${VAR}`, and reads it key by key into a [`Scenario`]. Nothing here stops at the first error: all [`Faults`] are
 //! collected, those of `plan::resolve` (which judges the meaning) included, and shown together.
 
+mod cases;
 mod draft;
 mod environment;
 mod excerpt;
 mod fault;
+mod key;
 mod mask;
 mod read;
 mod search;
@@ -20,7 +22,7 @@ pub mod units;
 mod words;
 mod written;
 
-pub use draft::{Draft, Overrides};
+pub use draft::{Case, Draft, Overrides};
 pub use environment::escaped;
 pub use fault::Faults;
 pub use search::{Amount, Search};

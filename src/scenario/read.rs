@@ -31,6 +31,8 @@ pub fn scenario(root: &Table, faults: &mut Faults) -> Scenario {
         search: search(top.entry("search").map(|entry| &entry.node), top.faults()),
         notes: Vec::new(),
     };
+    // Taken apart by `cases`; here they only have to be known.
+    let _ = (top.entry("case"), top.entry("ladder"));
     top.finish(&[]);
     scenario
 }
@@ -230,6 +232,7 @@ fn phase(node: &Node, faults: &mut Faults) -> Phase {
         span: node.span,
         name: section.text("name"),
         run: section.text("run"),
+        keys: section.integer("keys"),
         pipeline: section.key("pipeline", |node| match (&node.content, node.as_text()) {
             (Content::Integer(window), _) => Ok(Depth::Window(*window)),
             (_, Some(text)) if text.value == "all" => Ok(Depth::All),

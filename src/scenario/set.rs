@@ -10,7 +10,7 @@ use super::words::{listed, nearest};
 use super::written::{Text, phase_names};
 
 /// One name of a path, and where it stands.
-type Step = (String, Span);
+pub type Step = (String, Span);
 
 /// Sets in `root` what `assignment` says; it stands in the text `source` from byte `shift` on. Returns whether something
 /// that an earlier flag had set is lost by that.
@@ -39,8 +39,9 @@ pub fn flag(root: &mut Table, above: &str, name: &str, flag: &str, source: usize
     place(root, &[(above.to_owned(), at), (name.to_owned(), at)], value(flag, before, source, 0), "")
 }
 
-/// The keys of a dotted path, each with its place.
-fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
+/// The keys of a dotted path, each with its place; it stands in the text `source` from byte `shift` on. `None` if it is no
+/// path.
+pub fn path(text: &str, source: usize, shift: usize) -> Option<Vec<Step>> {
     let raw = format!("{text}=0");
     let document = Document::parse(raw.as_str()).ok()?;
     let planter = Planter { raw: &raw, source, shift };
@@ -79,7 +80,10 @@ fn value(assignment: &str, equals: usize, source: usize, shift: usize) -> Node {
 }
 
 /// Walks down `steps` and puts `node` at their end. `above` is the path so far. Returns whether a flag's value is lost.
-fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<bool, Trouble> {
+///
+/// # Errors
+/// The path leads nowhere.
+pub fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<bool, Trouble> {
     let [(name, at), below @ ..] = steps else { return Ok(false) };
     if below.is_empty() {
         let again = table.get(name).is_some_and(|entry| from_flag(&entry.node));
@@ -93,7 +97,8 @@ fn place(table: &mut Table, steps: &[Step], node: Node, above: &str) -> Result<b
     let here = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
     match table.get_mut(name).map(|entry| &mut entry.node.content) {
         Some(Content::Table(inner)) => place(inner, below, node, &here),
-        Some(Content::Array(phases)) if here == "phase" => place_in_phase(phases, below, node),
+        Some(Content::Array(phases)) if here == "phase" => place_in(&PHASES, phases, below, node),
+        Some(Content::Array(cases)) if here == "case" => place_in(&CASES, cases, below, node),
         _ => Err((*at, format!("`{here}` holds a value, so there is no `{here}.{}`; set `{here}` itself", below[0].0))),
     }
 }
@@ -107,27 +112,52 @@ fn from_flag(node: &Node) -> bool {
     }
 }
 
-/// Phases go by name, or by their number from 0.
-fn place_in_phase(phases: &mut [Node], steps: &[Step], node: Node) -> Result<bool, Trouble> {
+/// A list whose members have names.
+struct List {
+    /// What a member is called.
+    noun: &'static str,
+    /// A change of one that is called `x`.
+    example: fn(&str) -> String,
+    /// The names of all.
+    names: fn(&[Node]) -> Vec<String>,
+}
+
+const PHASES: List = List {
+    noun: "phase",
+    example: |name| format!("phase.{name}.pipeline=64"),
+    names: |phases| {
+        phase_names(&phases.iter().map(|phase| (text(phase, "name"), text(phase, "run"))).collect::<Vec<_>>())
+    },
+};
+
+const CASES: List = List {
+    noun: "case",
+    example: |name| format!("case.{name}.set.\"clients.count\"=4"),
+    names: |cases| cases.iter().map(|case| text(case, "label").unwrap_or_default().to_owned()).collect(),
+};
+
+fn text<'n>(node: &'n Node, key: &str) -> Option<&'n str> {
+    node.as_table()?.get(key)?.node.as_text().map(|text| text.value.as_str())
+}
+
+/// Members go by name, or by their number from 0.
+fn place_in(list: &List, nodes: &mut [Node], steps: &[Step], node: Node) -> Result<bool, Trouble> {
     let [(wanted, at), below @ ..] = steps else { return Ok(false) };
-    let texts = phases.iter().map(|phase| {
-        let text = |key| phase.as_table()?.get(key)?.node.as_text().map(|text| text.value.as_str());
-        (text("name"), text("run"))
-    });
-    let names = phase_names(&texts.collect::<Vec<_>>());
-    let number = wanted.parse::<usize>().ok().filter(|number| *number < phases.len());
+    let List { noun, example, names } = list;
+    let names = names(nodes);
+    let number = wanted.parse::<usize>().ok().filter(|number| *number < nodes.len());
     let Some(index) = names.iter().position(|name| name == wanted).or(number) else {
         let names = || names.iter().map(String::as_str);
         return Err((
             *at,
             match nearest(wanted, names()) {
-                Some(near) => format!("no such phase; did you mean `{near}`?"),
-                None => format!("no such phase; there are {}", listed(names())),
+                Some(near) => format!("no such {noun}; did you mean `{near}`?"),
+                None => format!("no such {noun}; there are {}", listed(names())),
             },
         ));
     };
-    match &mut phases[index].content {
-        Content::Table(phase) if !below.is_empty() => place(phase, below, node, "phase.NAME"),
-        _ => Err((*at, format!("name a key of the phase, such as `phase.{wanted}.pipeline=64`"))),
+    match &mut nodes[index].content {
+        Content::Table(table) if !below.is_empty() => place(table, below, node, &format!("{noun}.NAME")),
+        _ => Err((*at, format!("name a key of the {noun}, such as `{}`", example(wanted)))),
     }
 }

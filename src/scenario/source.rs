@@ -23,6 +23,11 @@ impl Span {
         self.source
     }
 
+    /// Whether `other` stands within it.
+    pub fn holds(self, other: Self) -> bool {
+        self.source == other.source && self.start <= other.start && other.end <= self.end
+    }
+
     /// The bytes in it.
     pub fn range(self) -> Range<usize> {
         self.start..self.end
@@ -78,6 +83,13 @@ impl Sources {
             if !here.is_empty() {
                 text.cover(here);
             }
+        }
+    }
+
+    /// Covers what `other`, which are the same texts, covers.
+    pub fn cover_like(&mut self, other: &Self) {
+        for (text, other) in self.texts.iter_mut().zip(&other.texts) {
+            text.cover(other.covered());
         }
     }
 

@@ -31,7 +31,7 @@ fn enumerated<'a>(mark: char, names: impl IntoIterator<Item = &'a str>) -> Strin
 }
 
 /// Keys by the table that will hold them one day. The top level is "".
-const LATER: [(&str, &[&str]); 3] = [("", &["case", "ladder"]), ("phase", &["keys"]), ("sample", &["node_exporter"])];
+const LATER: [(&str, &[&str]); 1] = [("sample", &["node_exporter"])];
 
 /// Whether `name` is a key of `table` in a later version only.
 pub fn comes_later(table: &str, name: &str) -> bool {

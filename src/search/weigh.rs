@@ -171,13 +171,15 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::plan::LimitSet;
     use crate::verdict::{fixture, judge};
 
     fn weighed(outcome: &Outcome, bound: Option<bool>) -> (Ending, Signs) {
         let plan = fixture::plan();
-        weigh(&plan, outcome, &judge(&plan, outcome), bound, false)
+        weigh(&plan, outcome, &judge(slice::from_ref(&plan), outcome), bound, false)
     }
 
     const NONE: Signs = Signs { connection: false, command: false, data: false };
@@ -242,7 +244,7 @@ mod tests {
         verify.record.keys.lost += 1;
         let mut plan = fixture::plan();
         plan.limits.run = LimitSet::default();
-        let judgement = judge(&plan, &outcome);
+        let judgement = judge(slice::from_ref(&plan), &outcome);
         assert_eq!(judgement.verdict, Verdict::Pass);
         let weighed = weigh(&plan, &outcome, &judgement, Some(true), false);
         assert_eq!(weighed, (Ending::WrongData, Signs { data: true, ..NONE }));
@@ -264,7 +266,7 @@ mod tests {
             let mut outcome = fixture::outcome(fixture::good_run());
             outcome.runs[0].phases.truncate(1);
             outcome.runs[0].server_after = None;
-            weigh(&plan, &outcome, &judge(&plan, &outcome), None, false).0
+            weigh(&plan, &outcome, &judge(slice::from_ref(&plan), &outcome), None, false).0
         };
         assert_eq!(
             (burst(fixture::CLIENTS.into()), burst(u64::from(fixture::CLIENTS) + 1)),
@@ -277,7 +279,7 @@ mod tests {
         let mut outcome = fixture::outcome(fixture::good_run());
         outcome.interrupted = true;
         let plan = fixture::plan();
-        let judgement = judge(&plan, &outcome);
+        let judgement = judge(slice::from_ref(&plan), &outcome);
         assert_eq!(weigh(&plan, &outcome, &judgement, None, true).0, Ending::Fail);
         assert_eq!(weigh(&plan, &outcome, &judgement, None, false).0, Ending::Invalid(Doubt::Measurement));
     }

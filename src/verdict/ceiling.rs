@@ -5,6 +5,8 @@ use super::RunOutcome;
 /// The rate at which the load of a phase runs against the built-in responder, which costs less than any server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ceiling {
+    /// The case, if the scenario has cases.
+    pub case: Option<String>,
     /// The load phase.
     pub phase: String,
     /// Successful requests per second, above zero.
@@ -15,7 +17,8 @@ impl Ceiling {
     /// The highest share of it that the phase reached in any of `runs`: 1 is all of it. Two short measurements differ by
     /// chance, so it may be a little more.
     pub fn reached(&self, runs: &[RunOutcome]) -> f64 {
-        let phases = runs.iter().flat_map(|run| &run.phases).filter(|phase| phase.name == self.phase);
+        let runs = runs.iter().filter(|run| run.case == self.case);
+        let phases = runs.flat_map(|run| &run.phases).filter(|phase| phase.name == self.phase);
         let rates =
             phases.filter(|phase| phase.seconds > 0.0).map(|phase| phase.record.requests.ok as f64 / phase.seconds);
         rates.fold(0.0, f64::max) / self.requests_per_second
@@ -34,7 +37,8 @@ mod tests {
 
     #[test]
     fn the_phase_that_came_nearest_to_its_ceiling_names_it() {
-        let ceiling = |phase: &str, requests_per_second| Ceiling { phase: phase.to_owned(), requests_per_second };
+        let ceiling =
+            |phase: &str, requests_per_second| Ceiling { case: None, phase: phase.to_owned(), requests_per_second };
         // Both phases make 1,000 requests in half a second; the second run is faster in `write`.
         let mut fast = fixture::good_run();
         fast.phases[1].seconds = 0.1;
@@ -45,5 +49,6 @@ mod tests {
         assert_eq!(Ceiling::nearest(&ceilings, &runs[..1]), Some(&ceilings[1]));
         assert_eq!(Ceiling::nearest(&[], &runs), None);
         assert_eq!(ceiling("elsewhere", 1.0).reached(&runs), 0.0);
+        assert_eq!(Ceiling { case: Some("other".to_owned()), ..ceilings[0].clone() }.reached(&runs), 0.0);
     }
 }

@@ -12,6 +12,8 @@ pub struct ServerCounters {
     pub run_id: Option<String>,
     /// Keys in the selected database; `None` if it was not told.
     pub dbsize: Option<u64>,
+    /// `used_memory` without what its connections take, in bytes; `None` if it was not told.
+    pub data_bytes: Option<u64>,
     /// Calls by command; `None` if `commandstats` was not told.
     pub commands: Option<CommandCounts>,
     /// `evicted_keys`.
@@ -80,6 +82,7 @@ impl ServerCounters {
         Self {
             run_id: info.get("run_id").map(str::to_owned),
             dbsize: info.keys(db),
+            data_bytes: info.number("used_memory").map(|all| all.saturating_sub(number("mem_clients_normal"))),
             commands: info.commands().map(CommandCounts::of),
             evicted: number("evicted_keys"),
             expired: number("expired_keys"),

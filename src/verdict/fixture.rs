@@ -28,6 +28,7 @@ pub fn plan() -> Plan {
     Plan {
         name: "four-clients".to_owned(),
         description: None,
+        case: None,
         repeat: 1,
         between: Between::Flush,
         target: TargetPlan {
@@ -117,6 +118,7 @@ fn load(run: &'static str, keys: Keys) -> PhaseOutcome {
             then: None,
         }],
         seconds: 0.5,
+        footprint: Footprint { cpu_percent: Some(97.0), memory_bytes: Some(2 << 20), keys: Some(ALL) },
         record,
         clients: vec![client; CLIENTS as usize],
         ..PhaseOutcome::default()
@@ -139,6 +141,7 @@ pub fn counters(set: u64, get: u64, dbsize: u64) -> ServerCounters {
     ServerCounters {
         run_id: Some("one".to_owned()),
         dbsize: Some(dbsize),
+        data_bytes: Some((1 << 20) + 160 * dbsize),
         commands: Some(CommandCounts {
             load: [(Command::Set, stat(set)), (Command::Get, stat(get))].into(),
             ..CommandCounts::default()
@@ -153,7 +156,6 @@ pub fn counters(set: u64, get: u64, dbsize: u64) -> ServerCounters {
 /// A run in which everything went well.
 pub fn good_run() -> RunOutcome {
     RunOutcome {
-        case: None,
         repeat: 1,
         phases: vec![connect(), write(), verify()],
         server_before: Some(counters(0, 0, 0)),
@@ -161,8 +163,12 @@ pub fn good_run() -> RunOutcome {
         unread: Unread::Unknown,
         keys_were_fresh: true,
         own_connections: 0,
-        slow: Slow::default(),
-        sections: Vec::new(),
+        served_by: ServedBy {
+            name: Some("redis".to_owned()),
+            version: Some("7.0.15".to_owned()),
+            address: "127.0.0.1:6379".to_owned(),
+        },
+        ..RunOutcome::default()
     }
 }
 

@@ -99,13 +99,14 @@ impl Judgement {
     }
 }
 
-/// Judges what came of `plan`.
-pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
+/// Judges what came of `plans`, the cases of a scenario: each run by the plan of its case.
+pub fn judge(plans: &[Plan], outcome: &Outcome) -> Judgement {
     let nobody_admitted = outcome.nobody_admitted();
-    let reconciliations: Vec<_> = outcome.runs.iter().map(|run| reconcile(run, plan_keys(plan))).collect();
-    let (mut failures, mut doubts) = (without_run(plan, outcome), Vec::new());
+    let runs = || outcome.runs.iter().filter_map(|run| Some((plans.get(run.plan)?, run)));
+    let reconciliations: Vec<_> = runs().map(|(plan, run)| reconcile(run, plan_keys(plan))).collect();
+    let (mut failures, mut doubts) = (without_run(plans, outcome), Vec::new());
     let last = outcome.runs.len().saturating_sub(1);
-    for (index, (run, reconciliation)) in outcome.runs.iter().zip(&reconciliations).enumerate() {
+    for (index, ((plan, run), reconciliation)) in runs().zip(&reconciliations).enumerate() {
         let reason = |cause| Reason { run: Some(index), cause };
         if let Some(cause) = not_admitted(run) {
             failures.push(reason(cause));
@@ -118,8 +119,8 @@ pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
             doubts.push(reason(Cause::NotReconciled(gaps.clone())));
         }
     }
-    let bounds: Vec<_> = outcome.runs.iter().map(|run| bounds(plan, run, &outcome.generator.ceilings)).collect();
-    let cases = outcome.runs.iter().zip(&bounds).enumerate().map(|(index, (run, bounds))| {
+    let bounds: Vec<_> = runs().map(|(plan, run)| bounds(plan, run, &outcome.generator.ceilings)).collect();
+    let cases = runs().zip(&bounds).enumerate().map(|(index, ((plan, run), bounds))| {
         let broken = failures.iter().any(|reason: &Reason| reason.run == Some(index));
         Case { plan, run, server: &outcome.server, environment: &outcome.environment, bounds, broken }
     });
@@ -133,7 +134,7 @@ pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
     let mut reasons: Vec<_> = interruption(outcome).into_iter().collect();
     reasons.extend(failures);
     reasons.extend(doubts);
-    let mut warnings = warnings(plan, outcome, &reconciliations);
+    let mut warnings = warnings(plans, outcome, &reconciliations);
     warnings.extend(generator_warning(&bounds));
     Judgement { verdict, reasons, warnings, reconciliations, nobody_admitted, bounds, bottlenecks }
 }
@@ -141,7 +142,7 @@ pub fn judge(plan: &Plan, outcome: &Outcome) -> Judgement {
 /// The verdict on the generator in each phase under load.
 pub fn bounds(plan: &Plan, run: &RunOutcome, ceilings: &[Ceiling]) -> Vec<PhaseBound> {
     let known = |phase: &PhaseOutcome| {
-        let ceiling = ceilings.iter().find(|ceiling| ceiling.phase == phase.name);
+        let ceiling = ceilings.iter().find(|ceiling| (&ceiling.case, &ceiling.phase) == (&run.case, &phase.name));
         let lag = phase.record.send_lag.percentile(99.0).map(|lag| Duration::from_micros(lag.us));
         Known {
             ceiling: ceiling.map(|ceiling| ceiling.requests_per_second),
@@ -175,13 +176,15 @@ fn interruption(outcome: &Outcome) -> Option<Reason> {
 }
 
 /// What went wrong outside of any run; no run at all is never a pass.
-fn without_run(plan: &Plan, outcome: &Outcome) -> Vec<Reason> {
+fn without_run(plans: &[Plan], outcome: &Outcome) -> Vec<Reason> {
     let reason = |cause| Reason { run: None, cause };
     match &outcome.unreachable {
         Some(why) => vec![reason(Cause::Unreachable(why.clone()))],
-        None if outcome.runs.is_empty() && !outcome.interrupted => {
-            plan.phases.iter().map(|phase| reason(Cause::NeverRan { phase: phase.name.clone() })).collect()
-        }
+        None if outcome.runs.is_empty() && !outcome.interrupted => plans
+            .iter()
+            .flat_map(|plan| &plan.phases)
+            .map(|phase| reason(Cause::NeverRan { phase: phase.name.clone() }))
+            .collect(),
         None => Vec::new(),
     }
 }
@@ -206,7 +209,7 @@ fn is_unread(warning: &Warning) -> bool {
 }
 
 /// Everything worth knowing, each thing once.
-fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<Warning> {
+fn warnings(plans: &[Plan], outcome: &Outcome, reconciliations: &[Reconciliation]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if outcome.environment.debug_build {
         warnings.push(Warning::DebugBuild);
@@ -217,15 +220,18 @@ fn warnings(plan: &Plan, outcome: &Outcome, reconciliations: &[Reconciliation]) 
         let found = reconciliation.warnings.iter().filter(|&warning| !(over_early && is_unread(warning)));
         warnings.extend(found.cloned());
     }
-    warnings.extend(outcome.runs.iter().flat_map(|run| unjudged(plan, run)));
-    warnings.extend(outcome.runs.iter().flat_map(|run| never_arrived(plan, run)));
-    let stranger = outcome.runs.iter().any(|run| !limits::writes(plan) && nothing_matched(run));
+    let runs = || outcome.runs.iter().filter_map(|run| Some((plans.get(run.plan)?, run)));
+    warnings.extend(runs().filter_map(|(plan, run)| unjudged(plan, run)));
+    warnings.extend(runs().flat_map(|(plan, run)| never_arrived(plan, run)));
+    let stranger = runs().any(|(plan, run)| !limits::writes(plan) && nothing_matched(run));
     warnings.extend(stranger.then_some(Warning::NothingMatched));
     warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
-    let blind_spot = plan.dataset.blind_spot();
-    warnings.extend(blind_spot.map(Warning::BlindSpot));
-    let advice = plan.advice.iter().filter(|advice| blind_spot != Some(advice.as_str()));
-    warnings.extend(advice.cloned().map(Warning::Advice));
+    for plan in plans {
+        let blind_spot = plan.dataset.blind_spot();
+        warnings.extend(blind_spot.map(Warning::BlindSpot));
+        let advice = plan.advice.iter().filter(|advice| blind_spot != Some(advice.as_str()));
+        warnings.extend(advice.cloned().map(Warning::Advice));
+    }
     // Whoever saw the restart says when it was, and what that means.
     let seen = warnings.iter().any(|warning| matches!(warning, Warning::Restarted(_)));
     let told = |warning: &Warning| seen && *warning == Warning::NotReconciled(Impossible::Restarted);

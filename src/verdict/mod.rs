@@ -23,7 +23,9 @@ pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
 pub use limits::{Cause, Tally};
 pub use loss::loss_reasons;
-pub use outcome::{ConnectionCounts, Fate, Outcome, PhaseOutcome, RunOutcome, Slow, SlowThing, Unread};
+pub use outcome::{
+    ConnectionCounts, Fate, Footprint, Outcome, PhaseOutcome, RunOutcome, ServedBy, Slow, SlowThing, Unread,
+};
 pub use reconcile::{Gap, Impossible, Quantity, Reconciled, Reconciliation, reconcile};
 pub use warning::Warning;
 pub use watched::{Generator, ServerSide};

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::counters::CommandCounts;
 use super::{Environment, Generator, ServerCounters, ServerSide, Warning};
+use crate::dataset::Shift;
 use crate::plan::{Churn, Commands, Load, Replies, Until};
 use crate::record::{ClientRecord, Recorder};
 use crate::sample::section::Section;
@@ -32,10 +33,16 @@ pub struct Outcome {
 /// One whole run: admission, then every phase.
 #[derive(Clone, Debug, Default)]
 pub struct RunOutcome {
+    /// Its plan, by its place among the cases.
+    pub plan: usize,
     /// Its case's label, if the scenario has cases.
     pub case: Option<String>,
     /// Which repeat, from 1.
     pub repeat: u32,
+    /// Where its keys begin.
+    pub shift: Shift,
+    /// Which server it loaded.
+    pub served_by: ServedBy,
     /// The first is always "connect", the admission of the clients; the others are the plan's, as far as it came.
     pub phases: Vec<PhaseOutcome>,
     /// The server's counters right before the clients connected, after any flush and look-up of keys.
@@ -71,6 +78,28 @@ pub struct SlowThing {
     pub name: String,
     /// How long it took.
     pub took: Duration,
+}
+
+/// Which server a run loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServedBy {
+    /// What it calls itself: "redis", "valkey", ...
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Where it is, for people and without secrets.
+    pub address: String,
+}
+
+/// The server during a phase. `None` where it did not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Footprint {
+    /// CPU over the phase, in percent of one core: its main thread where told, else the process.
+    pub cpu_percent: Option<f64>,
+    /// `used_memory` in the middle of the phase, in bytes; at its end if it was too short for a sample.
+    pub memory_bytes: Option<u64>,
+    /// Keys in the database at its end.
+    pub keys: Option<u64>,
 }
 
 /// Why the server's counters could not be read.
@@ -151,6 +180,8 @@ pub struct PhaseOutcome {
     pub seconds: f64,
     /// What became of the server meanwhile.
     pub server: Fate,
+    /// What it took the server.
+    pub footprint: Footprint,
     /// Everything that was counted in it, over all threads.
     pub record: Recorder,
     /// What each client did, by its number. Empty where clients do nothing.
@@ -197,6 +228,15 @@ impl RunOutcome {
     pub fn grown(&self, counter: fn(&ServerCounters) -> u64) -> Option<u64> {
         let (before, after) = (self.server_before.as_ref()?, self.server_after.as_ref()?);
         if before.run_id == after.run_id { counter(after).checked_sub(counter(before)) } else { None }
+    }
+
+    /// What the server's memory grew by for each key that was new, in bytes, without that of its connections; `None` if there
+    /// was none, or it did not tell.
+    pub fn bytes_per_key(&self) -> Option<f64> {
+        let (before, after) = (self.server_before.as_ref()?, self.server_after.as_ref()?);
+        let keys = after.dbsize?.checked_sub(before.dbsize?).filter(|&keys| keys > 0)?;
+        let bytes = after.data_bytes?.checked_sub(before.data_bytes?)?;
+        (before.run_id == after.run_id).then(|| bytes as f64 / keys as f64)
     }
 }
 

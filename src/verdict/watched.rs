@@ -50,30 +50,43 @@ pub struct ServerSide {
 }
 
 impl Generator {
-    /// What the samples come to.
-    pub fn of(peaks: &Peaks) -> Self {
+    /// Takes in what the samples of a case come to.
+    pub fn grow(&mut self, peaks: &Peaks) {
         let own = &peaks.generator;
-        Self {
-            cpu_seconds: own.cpu_seconds,
-            cpu_percent_max: own.cpu_percent_max,
-            rss_bytes_max: own.rss_bytes_max,
-            host_cpu_percent_max: peaks.host_cpu_percent_max,
-            host_cores: peaks.host_cores,
-            ceilings: Vec::new(),
-        }
+        add(&mut self.cpu_seconds, own.cpu_seconds);
+        raise(&mut self.cpu_percent_max, own.cpu_percent_max);
+        raise(&mut self.rss_bytes_max, own.rss_bytes_max);
+        raise(&mut self.host_cpu_percent_max, peaks.host_cpu_percent_max);
+        raise(&mut self.host_cores, peaks.host_cores);
     }
 }
 
 impl ServerSide {
-    /// Takes in what the samples come to: what the server said of itself, else what its process shows.
-    pub fn watched(self, peaks: &Peaks) -> Self {
+    /// Takes in what the samples of a case come to: what the server said of itself, else what its process shows, which may
+    /// have `fd_limit` files open.
+    pub fn grow(&mut self, peaks: &Peaks, fd_limit: Option<u64>) {
         let (server, process) = (peaks.server.as_ref(), peaks.server_process.as_ref());
-        Self {
-            cpu_seconds: server.and_then(|s| s.cpu_seconds).or(process.map(|p| p.cpu_seconds)),
-            cpu_percent_max: server.and_then(|s| s.cpu_percent_max).or(process.and_then(|p| p.cpu_percent_max)),
-            memory_bytes_max: server.and_then(|s| s.memory_bytes_max),
-            fds_max: process.and_then(|p| p.fds_max),
-            ..self
+        add(&mut self.cpu_seconds, server.and_then(|s| s.cpu_seconds).or(process.map(|p| p.cpu_seconds)));
+        let busiest = server.and_then(|s| s.cpu_percent_max).or(process.and_then(|p| p.cpu_percent_max));
+        raise(&mut self.cpu_percent_max, busiest);
+        raise(&mut self.memory_bytes_max, server.and_then(|s| s.memory_bytes_max));
+        let fds = process.and_then(|p| p.fds_max);
+        // The limit goes with the peak: servers of two cases may have two.
+        if fds > self.fds_max || self.fd_limit.is_none() {
+            self.fd_limit = fd_limit;
         }
+        raise(&mut self.fds_max, fds);
+    }
+}
+
+fn raise<T: PartialOrd>(peak: &mut Option<T>, value: Option<T>) {
+    if value.as_ref().is_some_and(|value| peak.as_ref().is_none_or(|peak| value > peak)) {
+        *peak = value;
+    }
+}
+
+fn add(sum: &mut Option<f64>, value: Option<f64>) {
+    if let Some(value) = value {
+        *sum.get_or_insert_default() += value;
     }
 }

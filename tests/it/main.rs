@@ -17,6 +17,7 @@ mod bad_input;
 mod batches;
 mod bottleneck;
 mod builtin;
+mod cases;
 mod churn;
 mod connecting;
 mod guards;

@@ -30,10 +30,18 @@ use crate::verdict::{self, Ceiling, Warning};
 
 /// Runs the command.
 pub fn limit(args: LimitArgs) -> Exit {
-    let plan = match check::load_with(&args.run.scenario, args.search()) {
-        Ok(plan) => plan,
+    let cases = match check::load_with(&args.run.scenario, args.search()) {
+        Ok(cases) => cases,
         Err(exit) => return exit,
     };
+    let [plan] = cases.plans() else {
+        complain(
+            "a search varies one shape, and the scenario has several cases\n  \
+             help: leave [[case]] or [ladder] away, or only one case in it",
+        );
+        return Exit::Usage;
+    };
+    let plan = plan.clone();
     let Some(search) = plan.search.clone() else {
         complain(
             "there is nothing to vary: the scenario has no [search]\n  \
@@ -138,7 +146,7 @@ impl Command {
             Some(measurement) => measurement.take(&self.stop).await,
             None => Vec::new(),
         };
-        for Ceiling { phase, requests_per_second } in &ceilings {
+        for Ceiling { phase, requests_per_second, .. } in &ceilings {
             live.note(&format!("own ceiling in {phase}: {}", rate_shown(*requests_per_second)));
         }
         live.titles(&self.search);
@@ -330,10 +338,11 @@ impl Command {
 
     /// The document of a search without any trial.
     fn empty(&self, why: Option<String>) -> Document {
-        let mut outcome = outcome::begun(&self.plan, None, self.started);
+        let plans = std::slice::from_ref(&self.plan);
+        let mut outcome = outcome::begun(plans, None, self.started);
         outcome.interrupted = why.is_none();
         outcome.unreachable = why;
-        report::document(&self.plan, &outcome, &verdict::judge(&self.plan, &outcome))
+        report::document(plans, &outcome, &verdict::judge(plans, &outcome))
     }
 }
 

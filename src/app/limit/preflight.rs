@@ -96,7 +96,7 @@ fn somaxconn() -> Option<u64> {
 
 /// Where memory fills, by what some keys were measured to take.
 async fn memory(plan: &Plan, search: &SearchPlan, target: &Target, room: Room) -> Option<Foreseen> {
-    if search.vary == Vary::Burst || !plan.phases.iter().any(|phase| phase.run.writes()) {
+    if search.vary == Vary::Burst || !plan.writes() {
         return None;
     }
     let before = used_memory(target).await?;

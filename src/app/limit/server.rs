@@ -56,7 +56,7 @@ impl<'a> Server<'a> {
         let (spawned, dbsize) = (target.spawned(), target.facts.dbsize);
         if plan.target.flush == Flush::Before {
             target::may_flush(spawned, dbsize, args.allow_flush)?;
-        } else if plan.phases.iter().any(|phase| phase.run.writes()) {
+        } else if plan.writes() {
             target::may_write(spawned, dbsize, &plan.dataset, args.allow_overwrite)?;
         }
         // A server that does not tell now will be asked again.

@@ -1,5 +1,6 @@
 //! One trial: the scenario once at one level, watched, judged and weighed.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::super::watch::Watch;
 use super::super::{counters, outcome};
 use super::{Command, expected};
 use crate::client::FleetError;
-use crate::plan::{Cleanup, Flush, Plan};
+use crate::plan::{Cleanup, Flush, Plan, Turn};
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::timeline::Timeline;
@@ -63,7 +64,7 @@ impl Command {
         // Nobody but keyswarm stopped it.
         outcome.interrupted = late || self.stop.is_asked();
         outcome.generator.ceilings = ceilings.to_vec();
-        let judgement = verdict::judge(&plan, &outcome);
+        let judgement = verdict::judge(slice::from_ref(&plan), &outcome);
         let (ending, signs) = weigh(&plan, &outcome, &judgement, judgement.generator_bound(), late);
         let culprit = judgement.bottlenecks.first().map(|found| found.culprit);
         let mut reasons = report::reasons(&judgement, &outcome);
@@ -74,7 +75,7 @@ impl Command {
         if reasons.is_empty() && ending != Ending::Pass {
             reasons.push(left_out(&plan, &figures));
         }
-        let document = report::document(&plan, &outcome, &judgement);
+        let document = report::document(slice::from_ref(&plan), &outcome, &judgement);
         let (began, took) = (began.duration_since(self.began), began.elapsed());
         Finished { made: Made { trial, ending, signs, reasons, culprit, began, took, figures }, document, bug }
     }
@@ -82,7 +83,7 @@ impl Command {
     /// Keys of a trial are removed after it, unless they are to be kept or the whole database is emptied anyway.
     fn plan_of(&self, trial: Trial) -> Plan {
         let mut plan = self.plan.at(&self.search, trial.level);
-        let writes = plan.phases.iter().any(|phase| phase.run.writes());
+        let writes = plan.writes();
         let stay = self.args.keep || plan.target.flush == Flush::Before || !writes;
         plan.target.cleanup = if stay { Cleanup::Keep } else { Cleanup::Unlink };
         plan
@@ -95,10 +96,10 @@ impl Command {
         longest: Duration,
         folder: &ResultFolder,
     ) -> (Outcome, bool, Option<FleetError>) {
-        let mut outcome = outcome::begun(plan, Some(target), self.started);
+        let mut outcome = outcome::begun(slice::from_ref(plan), Some(target), self.started);
         outcome.notes.retain(|note| !expected(note));
         outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
-        let timeline = match Timeline::resume(&folder.file("timeline.jsonl"), self.began.elapsed()) {
+        let timeline = match Timeline::resume(&folder.file("timeline.jsonl")) {
             Ok(timeline) => timeline,
             Err(error) => {
                 outcome.unreachable = Some(format!("cannot write the time line: {error}"));
@@ -106,11 +107,13 @@ impl Command {
             }
         };
         let title = Title::of(plan, target.describe());
-        let watch = Watch::start(target, plan.sample_interval, timeline, title, self.mode());
+        let watch = Watch::start(target, plan.sample_interval, self.began, timeline, title, self.mode());
         let stop = self.stop.child();
         let session = Session {
             plan,
+            turn: Turn::ONLY,
             target,
+            dialer: &target.dialer,
             dataset: Arc::new(plan.dataset.clone()),
             stop: stop.clone(),
             home: self.stop.clone(),
@@ -118,7 +121,7 @@ impl Command {
         };
         let mut late = false;
         let Ran { outcome: run, notes, removed, broken } = {
-            let run = session.run(1);
+            let run = session.run();
             tokio::pin!(run);
             tokio::select! {
                 ran = &mut run => ran,
@@ -132,7 +135,7 @@ impl Command {
         outcome.runs.push(run);
         outcome.server.removed = removed;
         outcome.notes.extend(notes);
-        outcome::watched(&mut outcome, watch.finish().await);
+        outcome::watched(&mut outcome, plan, watch.finish().await);
         (outcome, late, broken)
     }
 

@@ -76,7 +76,7 @@ impl Replies {
                 // No command of ours is answered so, and the rest might never come.
                 return Err(protocol(format!("a request was answered with an aggregate: {}", note(arrived))));
             }
-            Scan::More { need } if need > LONG && arrived[0] == b'$' => return self.begin_long(arrived, need),
+            Scan::More { need } if need > LONG && arrived[0] == b'$' => return self.begin_long(arrived, need, dataset),
             Scan::More { need } => return Ok(Taken::More(need)),
             Scan::Reply { reply, used } => (reply, used),
         };
@@ -170,7 +170,7 @@ impl Replies {
     }
 
     /// Begins a value that is compared as it arrives. Its head is there, and all of it takes `need` bytes.
-    fn begin_long(&mut self, arrived: &[u8], need: usize) -> Result<Taken, Broken> {
+    fn begin_long(&mut self, arrived: &[u8], need: usize, dataset: &Dataset) -> Result<Taken, Broken> {
         let (Some((len, used)), Some(&request)) = (resp::bulk_head(arrived).map_err(malformed)?, self.asked.front())
         else {
             return Ok(Taken::More(need));
@@ -182,7 +182,7 @@ impl Replies {
             Some(Parts { hash: None, seen, .. }) => (keyed(&request, &self.more, *seen), 0),
             Some(Parts { hash: Some((_, field)), .. }) => (first, field.unwrap_or(0)),
         };
-        self.long = Some(LongReading::new(place, version, field, len));
+        self.long = Some(LongReading::new(dataset, place, version, field, len));
         Ok(Taken::Used(used))
     }
 
@@ -198,7 +198,7 @@ impl Replies {
             [b'\r'] => return Ok(Taken::More(2)),
             _ => return Err(protocol(format!("a value longer than its length says: {}", note(arrived)))),
         }
-        let reading = long.finish();
+        let reading = long.finish(dataset);
         let head = long_note(long);
         match (&mut self.parts, self.asked.front().copied()) {
             (Some(Parts { hash: Some((hash, field)), seen, .. }), _) => {

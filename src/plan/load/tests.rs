@@ -1,7 +1,9 @@
 //! Whole files: what a person gets to see when something is wrong.
 
+use super::super::Plan;
 use super::*;
 
+mod cases;
 mod connect;
 mod data;
 mod flags;
@@ -28,6 +30,10 @@ timeouts = 0
 "#;
 
 fn load_with(text: &str, overrides: &Overrides, cores: &[usize]) -> Result<Plan, String> {
+    cases_with(text, overrides, cores).map(|cases| cases.first().clone())
+}
+
+fn cases_with(text: &str, overrides: &Overrides, cores: &[usize]) -> Result<Cases, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("six.toml");
     std::fs::write(&path, text).expect("a file");

@@ -59,7 +59,7 @@ impl Means {
     }
 
     /// What `phase` moves for so many `keys`; `None` if that cannot be told.
-    pub fn traffic(&self, phase: &Phase, dataset: &Dataset, keys: u64) -> Option<PhaseTraffic> {
+    pub fn traffic(&self, phase: &Phase, dataset: &Dataset) -> Option<PhaseTraffic> {
         let reads = match phase.run {
             Run::Write(_) => 0.0,
             Run::Verify(_) => 1.0,
@@ -69,7 +69,9 @@ impl Means {
         };
         let load = phase.run.load()?;
         let keys = match load {
-            Load { until: Until::Pass, .. } => keys as f64,
+            Load { until: Until::Pass, keys, .. } => {
+                u64::from(dataset.clients()) as f64 * keys.unwrap_or(dataset.keys()) as f64
+            }
             Load { until: Until::After(duration), rate, batch, .. } => {
                 rate.as_ref()?.per_second * duration.as_secs_f64() * f64::from(*batch)
             }

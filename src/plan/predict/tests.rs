@@ -10,7 +10,8 @@ fn plan(text: &str) -> Plan {
     let path = folder.path().join("x.toml");
     std::fs::write(&path, text).expect("a file");
     let surroundings = Surroundings { environment: &|_| None, cores: vec![0] };
-    load(&path, &Overrides::default(), &surroundings).unwrap_or_else(|faults| panic!("{faults}"))
+    let cases = load(&path, &Overrides::default(), &surroundings).unwrap_or_else(|faults| panic!("{faults}"));
+    cases.first().clone()
 }
 
 /// The judgement and `check` tell those themselves.

@@ -10,10 +10,10 @@ use super::super::{
 };
 use super::judge::Judge;
 use super::name_fault;
-use crate::dataset::{Dataset, Pick, Version};
+use crate::dataset::{Dataset, Pick};
 use crate::plan::DriverKind;
-use crate::scenario::units::{duration_text, size_shown, size_text};
-use crate::scenario::{self, Depth, Key, LimitTable, Span, nearest, phase_names};
+use crate::scenario::units::{counted, duration_text, size_shown, size_text};
+use crate::scenario::{self, Depth, Key, LimitTable, nearest, phase_names};
 
 /// The most keys per command: what older servers take as one command (1,048,576 words) holds as many MSET pairs.
 const LARGEST_BATCH: u32 = 100_000;
@@ -36,7 +36,7 @@ enum Kind {
 }
 
 /// The phases, with a name each.
-pub fn phases(phases: &Key<Vec<scenario::Phase>>, judge: &mut Judge<'_>) -> Vec<Phase> {
+pub fn phases(phases: &Key<Vec<scenario::Phase>>, dataset: Option<&Dataset>, judge: &mut Judge<'_>) -> Vec<Phase> {
     if phases.is_absent() {
         judge.fault_near(None, "no [[phase]], so nothing would be done: add one with `run = \"write\"`");
     }
@@ -56,15 +56,16 @@ pub fn phases(phases: &Key<Vec<scenario::Phase>>, judge: &mut Judge<'_>) -> Vec<
                 judge.fault(span, what);
             }
         }
-        let run = run(phase, judge);
+        let run = run(phase, dataset, judge);
         resolved.push(Phase { name, run });
     }
     resolved
 }
 
-fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
-    let scenario::Phase { span, run, pipeline, rate, arrivals, duration, reads, pick, batch, replies, close, .. } =
-        phase;
+fn run(phase: &scenario::Phase, dataset: Option<&Dataset>, judge: &mut Judge<'_>) -> Run {
+    let scenario::Phase {
+        span, run, keys, pipeline, rate, arrivals, duration, reads, pick, batch, replies, close, ..
+    } = phase;
     if run.is_absent() {
         judge.fault(*span, "a phase needs `run = \"write\"`, \"verify\", \"mix\", \"connect\" or \"wait\"");
     }
@@ -92,17 +93,18 @@ fn run(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Run {
         judge.fault(run.span().unwrap_or(*span), "this phase has no end without a `duration`, such as \"10s\"");
     }
     match kind {
-        Kind::Write => Run::Write(load(phase, judge)),
-        Kind::Verify => Run::Verify(reading(phase, "a verify phase", judge)),
+        Kind::Write => Run::Write(load(phase, dataset, judge)),
+        Kind::Verify => Run::Verify(reading(phase, "a verify phase", dataset, judge)),
         Kind::Mix => {
             if let Some(span) = batch.span() {
                 judge.fault(span, "each key of a mix has versions of its own, so a mix has no `batch`");
             }
-            Run::Mix(reading(phase, "a mix", judge), mix(phase, judge))
+            Run::Mix(reading(phase, "a mix", dataset, judge), mix(phase, judge))
         }
         Kind::Connect => Run::Connect(connect::churn(phase, judge)),
         Kind::Wait => {
             let load = [
+                ("keys", keys.span()),
                 ("pipeline", pipeline.span()),
                 ("rate", rate.span()),
                 ("arrivals", arrivals.span()),
@@ -134,16 +136,28 @@ fn mix(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Mix {
 }
 
 /// How a phase issues its requests that compares what it reads.
-fn reading(phase: &scenario::Phase, what: &str, judge: &mut Judge<'_>) -> Load {
-    let load = load(phase, judge);
+fn reading(phase: &scenario::Phase, what: &str, dataset: Option<&Dataset>, judge: &mut Judge<'_>) -> Load {
+    let load = load(phase, dataset, judge);
     if let (true, Some(span)) = (load.replies != Replies::Await, phase.replies.span()) {
         judge.fault(span, format!("{what} compares every reply, so it has to await them"));
     }
     load
 }
 
+/// How many of each client's keys a phase is about; `None`: all of them.
+fn keys(written: &Key<i128>, dataset: Option<&Dataset>, judge: &mut Judge<'_>) -> Option<u64> {
+    let some = judge.optional(written, 1..=Dataset::MAX_KEYS)?;
+    let all = dataset.map_or(u64::MAX, Dataset::keys);
+    if let (true, Some(span)) = (some > all, written.span()) {
+        judge.fault(span, format!("each client has {} only (`dataset.keys`)", counted(all, "key")));
+    }
+    // All of them is the same as no word about it.
+    Some(some).filter(|&some| some < all)
+}
+
 /// How a phase issues its requests.
-fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
+fn load(phase: &scenario::Phase, dataset: Option<&Dataset>, judge: &mut Judge<'_>) -> Load {
+    let keys = keys(&phase.keys, dataset, judge);
     let words = [Arrivals::Poisson, Arrivals::Uniform].map(|arrivals| (arrivals.name(), arrivals));
     let arrivals = judge.word(&phase.arrivals, "way to arrive", Arrivals::Poisson, &words, &[]);
     let rate = phase.rate.value().map(|&per_second| Rate { per_second, arrivals });
@@ -176,7 +190,7 @@ fn load(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Load {
             "with everything due at the start a phase has no use for a `duration`: give it a `rate`, or a number here";
         judge.fault(span, what);
     }
-    Load { pipeline, rate, until, batch, replies }
+    Load { keys, pipeline, rate, until, batch, replies }
 }
 
 fn replies(replies: &Key<scenario::Text>, close: &Key<scenario::Text>, judge: &mut Judge<'_>) -> Replies {
@@ -260,17 +274,6 @@ fn depth(pipeline: &Key<Depth>, absent: Pipeline, judge: &mut Judge<'_>) -> Pipe
                 Pipeline::Window(1)
             }
         },
-    }
-}
-
-/// Whether every write phase of every run can have a version of its own.
-pub fn versions_fit(phases: &[Phase], repeat: Option<Span>, runs: u32, judge: &mut Judge<'_>) {
-    let writes = phases.iter().filter(|phase| phase.run.writes() && !phase.run.writes_unevenly()).count() as u64;
-    if writes * u64::from(runs) > u64::from(Version::MAX) {
-        judge.fault_near(
-            repeat,
-            format!("a key has at most {} versions; lower `repeat` or the write phases", Version::MAX),
-        );
     }
 }
 

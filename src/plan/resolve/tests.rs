@@ -13,7 +13,7 @@ fn plan(text: &str, folder: &Path) -> Plan {
     std::fs::write(&path, text).expect("a file");
     let surroundings = Surroundings { environment: &|_| None, cores: (0..8).collect() };
     match load(&path, &Overrides::default(), &surroundings) {
-        Ok(plan) => plan,
+        Ok(cases) => cases.first().clone(),
         Err(faults) => panic!("{faults}\n{text}"),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toml_edit::Value;
 
 use super::super::{
-    Between, Churn, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run,
+    Churn, Cleanup, Clients, Flush, LimitSet, Limits, Load, Mix, Phase, Pipeline, Plan, Protocol, Rate, Run,
     SearchPlan, Secret, Server, Sockets, Spawn, TargetPlan, Timeouts, Tls, Until, Vary,
 };
 use super::target::{BUILTIN, Kept};
@@ -28,8 +28,10 @@ pub fn written(plan: &Plan, secrets: &Secrets) -> String {
     let Plan {
         name,
         description,
+        // A label is no key of the plan itself.
+        case: _,
         repeat,
-        between: Between::Flush,
+        between,
         target,
         clients,
         timeouts,
@@ -48,7 +50,7 @@ pub fn written(plan: &Plan, secrets: &Secrets) -> String {
     }
     key(&mut out, "seed", dataset.seed());
     key(&mut out, "repeat", repeat);
-    key(&mut out, "between", text("flush"));
+    key(&mut out, "between", text(between.name()));
     self::target(&mut out, target, secrets);
     self::clients(&mut out, clients);
     self::timeouts(&mut out, timeouts);
@@ -276,7 +278,10 @@ fn churn(out: &mut String, churn: &Churn) {
 }
 
 fn load(out: &mut String, load: &Load) {
-    let Load { pipeline, rate, until, batch, replies } = load;
+    let Load { keys, pipeline, rate, until, batch, replies } = load;
+    if let Some(keys) = keys {
+        key(out, "keys", keys);
+    }
     match (pipeline, replies.close()) {
         (Pipeline::Window(depth), _) => key(out, "pipeline", depth),
         (Pipeline::All, None) => key(out, "pipeline", text("all")),

@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::wire::fault::{Fault, Kind, Stage};
 
 fn json_of(outcome: &Outcome) -> Value {
     let plan = fixture::plan();
-    serde_json::to_value(document(&plan, outcome, &judge(&plan, outcome))).expect("serialisable")
+    serde_json::to_value(document(from_ref(&plan), outcome, &judge(from_ref(&plan), outcome))).expect("serialisable")
 }
 
 /// Every path of the contract, `[]` for any element of an array. `?` at the end: null as long as nothing is known.
@@ -191,7 +192,7 @@ fn lower_bounds_are_named() {
 fn what_is_stored_can_be_read_again() {
     let plan = fixture::plan();
     let outcome = eventful();
-    let stored = document(&plan, &outcome, &judge(&plan, &outcome));
+    let stored = document(from_ref(&plan), &outcome, &judge(from_ref(&plan), &outcome));
     let text = serde_json::to_string(&stored).expect("serialisable");
     assert_eq!(serde_json::from_str::<result::Document>(&text).expect("valid"), stored);
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::plan::predict::{Room, predict};
+use crate::plan::predict::Room;
 use crate::plan::{Surroundings, load};
 use crate::scenario::Overrides;
 
@@ -10,9 +10,9 @@ fn checked(text: &str, room: Room) -> String {
     let path: &Path = &folder.path().join("ten-clients.toml");
     std::fs::write(path, text).expect("a file");
     let surroundings = Surroundings { environment: &|_| None, cores: vec![0, 1] };
-    let plan = load(path, &Overrides::default(), &surroundings).unwrap_or_else(|faults| panic!("{faults}"));
+    let cases = load(path, &Overrides::default(), &surroundings).unwrap_or_else(|faults| panic!("{faults}"));
     let mut out = Vec::new();
-    check("ten-clients.toml", &plan, &predict(&plan, room), &mut out).expect("memory takes it");
+    check("ten-clients.toml", cases.plans(), room, &mut out).expect("memory takes it");
     let text = String::from_utf8(out).expect("text");
     let longest = text.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(WIDTH), "{text}");

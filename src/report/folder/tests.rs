@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::time::Duration;
 
 use super::*;
@@ -6,7 +7,7 @@ use crate::verdict::{fixture, judge};
 
 fn any_document() -> Document {
     let (plan, outcome) = (fixture::plan(), fixture::outcome(fixture::good_run()));
-    document(&plan, &outcome, &judge(&plan, &outcome))
+    document(from_ref(&plan), &outcome, &judge(from_ref(&plan), &outcome))
 }
 
 fn started() -> SystemTime {

@@ -33,6 +33,13 @@ const ROOM: usize = 1024;
 /// Something that the live view is told.
 #[derive(Clone, Debug)]
 pub enum Update {
+    /// A run begins.
+    RunStarted {
+        /// Which of the repeats, from 1.
+        repeat: u32,
+        /// Of how many.
+        repeats: u32,
+    },
     /// A phase begins. One that was under way has ended.
     PhaseStarted {
         /// Its name.
@@ -72,7 +79,7 @@ pub enum Update {
 /// What runs against what, as the first line says it.
 #[derive(Clone, Debug, Default)]
 pub struct Title {
-    /// The scenario's name.
+    /// The scenario's name, and the case's.
     pub scenario: String,
     /// Who does what, e.g. `10 × 1,000,000 keys  socket ×1, pipeline 64`.
     pub load: String,
@@ -83,7 +90,7 @@ pub struct Title {
 impl Title {
     /// The title of a run of `plan` against `target`, described for people.
     pub fn of(plan: &Plan, target: String) -> Self {
-        let Plan { name, clients, dataset, phases, .. } = plan;
+        let Plan { name, case, clients, dataset, phases, .. } = plan;
         let pipeline = phases.iter().find_map(|phase| phase.run.load()).map_or(String::new(), |load| {
             match (load.rate, load.pipeline) {
                 _ if load.replies != Replies::Await => ", no reply awaited".to_owned(),
@@ -95,7 +102,8 @@ impl Title {
         let keys = count(dataset.keys());
         let (driver, connections) = (clients.driver.name(), clients.connections);
         let load = format!("{} × {keys} keys  {driver} ×{connections}{pipeline}", clients.count);
-        Self { scenario: name.clone(), load, target }
+        let scenario = case.as_ref().map_or_else(|| name.clone(), |case| format!("{name}: {case}"));
+        Self { scenario, load, target }
     }
 }
 

@@ -49,14 +49,14 @@ pub fn screen(state: &State, now: Duration, width: usize) -> Vec<ScreenLine> {
     // The last column stays free: some terminals wrap when it is used.
     let width = width.saturating_sub(1).min(WIDEST);
     if width < NARROWEST {
-        let line = state.phase.as_ref().map(|phase| phase_line(phase, now, width));
+        let line = state.phase.as_ref().map(|phase| phase_line(state, phase, now, width));
         return line.map(ScreenLine::Text).into_iter().collect();
     }
     let mut lines: Vec<_> = header(state, width);
     let first = state.ended.len().saturating_sub(ENDED);
     lines.extend(state.ended.iter().skip(first).map(|ended| Line::fit(ended_items(ended), width)));
     if let Some(phase) = &state.phase {
-        lines.push(phase_line(phase, now, width));
+        lines.push(phase_line(state, phase, now, width));
     }
     let mut screen: Vec<_> = lines.into_iter().map(ScreenLine::Text).collect();
     if let Some(phase) = &state.phase {
@@ -73,6 +73,7 @@ pub const LINES_WITHOUT_BARS: usize = 2 + ENDED + 1 + 3;
 pub fn plain(state: &State, now: Duration) -> Option<Line> {
     let phase = state.phase.as_ref()?;
     let mut items = vec![Item::new(0, "", Paint::Bold, format!("{} {}/{}", phase.name, phase.number, phase.of))];
+    items.extend(run_item(state.run));
     let loads = phase.all.keys > 0;
     if loads {
         items.push(Item::new(0, "  ", Paint::Plain, share(&phase.all)));
@@ -124,11 +125,10 @@ fn header(state: &State, width: usize) -> Vec<Line> {
     ]
 }
 
-fn phase_line(phase: &PhaseState, now: Duration, width: usize) -> Line {
-    let mut left = vec![
-        Item::new(0, "", Paint::Bold, phase.name.as_str()),
-        Item::new(2, "  ", Paint::Dim, format!("phase {} of {}", phase.number, phase.of)),
-    ];
+fn phase_line(state: &State, phase: &PhaseState, now: Duration, width: usize) -> Line {
+    let mut left = vec![Item::new(0, "", Paint::Bold, phase.name.as_str())];
+    left.extend(run_item(state.run));
+    left.extend([Item::new(2, "  ", Paint::Dim, format!("phase {} of {}", phase.number, phase.of))]);
     let mut right = vec![Item::new(0, "", Paint::Plain, format::clock(now.saturating_sub(phase.began)))];
     if phase.all.keys > 0 {
         left.push(Item::new(1, "  ", Paint::Plain, share(&phase.all)));
@@ -138,9 +138,15 @@ fn phase_line(phase: &PhaseState, now: Duration, width: usize) -> Line {
     Line::fit(left, width.saturating_sub(right.width() + 2)).justified(right, width)
 }
 
+/// Which of several runs it is.
+fn run_item(run: Option<(u32, u32)>) -> Option<Item> {
+    run.map(|(repeat, repeats)| Item::new(2, "  ", Paint::Dim, format!("run {repeat} of {repeats}")))
+}
+
 fn ended_items(phase: &EndedPhase) -> Vec<Item> {
-    let EndedPhase { name, noun, took, keys, tally } = phase;
+    let EndedPhase { run, name, noun, took, keys, tally } = phase;
     let mut items = vec![Item::new(0, "", Paint::Bold, name.as_str())];
+    items.extend(run_item(*run));
     items.push(Item::new(0, "  ", Paint::Plain, format!("{} s", format::seconds(*took))));
     if *keys > 0 {
         let done = tally.succeeded();

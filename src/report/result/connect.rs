@@ -38,14 +38,3 @@ pub struct Churn {
     /// Whether they are borrowed from a pool.
     pub pool: bool,
 }
-
-/// The server's own counters over a phase; null where it was not asked, or does not tell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// Connections that it took in, keyswarm's control connection left out.
-    pub connections_received: Option<u64>,
-    /// Calls of AUTH.
-    pub auth_calls: Option<u64>,
-    /// Calls of HELLO, which in RESP3 brings the password along.
-    pub hello_calls: Option<u64>,
-}

@@ -32,6 +32,9 @@ pub struct Generator {
 /// The rate at which a phase's load runs against the built-in responder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
+    /// The case; `null` if there are no cases.
+    #[serde(default)]
+    pub case: Option<String>,
     /// The load phase.
     pub phase: String,
     /// Successful requests per second.

@@ -1,7 +1,7 @@
 //! Connections that came and went: their stages, and what the server counted beside them.
 
 use super::super::format::{count, latency};
-use super::super::result::{Churn, Connect, Evidence, Latency, Phase, Run};
+use super::super::result::{Churn, Connect, Latency, Phase, PhaseServer, Run};
 use super::super::wording::plural;
 use super::page::Page;
 
@@ -60,7 +60,7 @@ fn levels(stage: &Latency) -> Option<String> {
 }
 
 /// The server's own word.
-fn counted(server: &Evidence) -> Option<String> {
+fn counted(server: &PhaseServer) -> Option<String> {
     let mut parts = vec![plural(server.connections_received?, "connection", "connections")];
     parts.extend(server.auth_calls.map(|calls| format!("{} × AUTH", count(calls))));
     parts.extend(server.hello_calls.filter(|&calls| calls > 0).map(|calls| format!("{} × HELLO", count(calls))));

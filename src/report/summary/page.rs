@@ -109,7 +109,7 @@ pub fn columns(text: &str) -> usize {
 }
 
 /// What a server sent must not steer the terminal.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

@@ -97,7 +97,8 @@ pub fn explain(run: &Run, page: &mut Page) {
     }
 }
 
-fn meaning(phase: &Phase) -> Option<String> {
+/// What the latencies of a phase are measured from; `None` if it does not load.
+pub fn meaning(phase: &Phase) -> Option<String> {
     if let Some(churn) = &phase.churn {
         return Some(super::churn::meaning(churn));
     }

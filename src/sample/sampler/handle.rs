@@ -10,8 +10,8 @@ pub(super) struct Watched {
     pub phase: Arc<str>,
     /// Counts borders of phases: an odd one begins a phase.
     pub border: u64,
-    /// Runs that have begun.
-    pub runs: usize,
+    /// Which run, by its place in the result.
+    pub run: usize,
     pub threads: Vec<i32>,
     pub server_pid: Option<i32>,
     pub server_port: Option<u16>,
@@ -29,9 +29,9 @@ impl Handle {
         (Self { watched }, told)
     }
 
-    /// A run of the session begins.
-    pub fn run(&self) {
-        self.watched.send_modify(|watched| watched.runs += 1);
+    /// The run that is under way from now on, by its place in the result.
+    pub fn run(&self, run: usize) {
+        self.watched.send_modify(|watched| watched.run = run);
     }
 
     /// The phase that is under way from now on.

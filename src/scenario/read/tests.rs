@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::scenario::Draft;
 
 /// Every table that is read, and a file with a key in it that nobody knows.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("", "zzzz = 1"),
     ("target", "[target]\nzzzz = 1"),
     ("target.spawn", "[target.spawn]\nzzzz = 1"),
@@ -16,6 +16,7 @@ const TABLES: [(&str, &str); 12] = [
     ("dataset", "[dataset]\nzzzz = 1"),
     ("dataset.value", "[dataset.value]\nzzzz = 1"),
     ("phase", "[[phase]]\nzzzz = 1"),
+    ("case", "[[case]]\nzzzz = 1"),
     ("limits", "[limits]\nzzzz = 1"),
     ("sample", "[sample]\nzzzz = 1"),
     ("search", "[search]\nzzzz = 1"),
@@ -29,7 +30,9 @@ fn known() -> BTreeSet<String> {
     for (table, text) in TABLES {
         std::fs::write(path, text).expect("a file");
         let draft = Draft::open(path, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
-        let shown = draft.scenario().1.render(false, 10_000);
+        let (cases, mut faults) = draft.cases();
+        faults.gather(&cases.iter().map(|case| (None, &[][..], &case.faults)).collect::<Vec<_>>());
+        let shown = faults.render(false, 10_000);
         let list = shown.split("unknown key; there are ").nth(1).and_then(|rest| rest.lines().next());
         let names = list.unwrap_or_else(|| panic!("no list of keys: {shown}")).split('`').skip(1).step_by(2);
         known.extend(names.map(|name| if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") }));

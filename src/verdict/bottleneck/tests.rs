@@ -299,11 +299,11 @@ fn several_runs_are_told_by_the_one_that_failed() {
     full.errors("write", Stage::Reply, Kind::Oom, 7);
     let mut outcome = fixture::outcome(Made::new().run);
     outcome.runs.extend([saturated.run, full.run]);
-    let judgement = crate::verdict::judge(&plan, &outcome);
+    let judgement = crate::verdict::judge(std::slice::from_ref(&plan), &outcome);
     let told = judgement.bottleneck().map(|(run, found)| (run, found.culprit));
     assert_eq!(told, Some((2, Culprit::ServerMemory)));
     outcome.runs.pop();
-    let judgement = crate::verdict::judge(&plan, &outcome);
+    let judgement = crate::verdict::judge(std::slice::from_ref(&plan), &outcome);
     assert_eq!(judgement.bottleneck().map(|(run, found)| (run, found.culprit)), Some((1, Culprit::ServerCpu)));
     assert_eq!(judgement.generator_bound(), Some(false));
 }

@@ -9,7 +9,7 @@ fn ending(judgement: &Judgement) -> (Verdict, bool) {
 }
 
 fn judged(run: RunOutcome) -> Judgement {
-    judge(&plan(), &outcome(run))
+    judge(&[plan()], &outcome(run))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn interrupted_goes_before_fail_and_fail_before_invalid() {
     let judgement = judged(run.clone());
     assert_eq!(ending(&judgement), (Verdict::Fail, false));
     assert_eq!(judgement.reasons.len(), 2, "the doubt is still said");
-    let judgement = judge(&plan(), &Outcome { interrupted: true, ..outcome(run) });
+    let judgement = judge(&[plan()], &Outcome { interrupted: true, ..outcome(run) });
     assert_eq!(ending(&judgement), (Verdict::Interrupted, false));
     assert_eq!(judgement.reasons[0].cause, Cause::Interrupted { phase: Some("verify".to_owned()) });
 }
@@ -58,7 +58,7 @@ fn nobody_admitted_has_a_code_and_a_reason_of_its_own() {
     assert_eq!((judgement.reasons.len(), judgement.warnings), (1, Vec::new()));
     let both = outcome(run);
     let both = Outcome { runs: vec![good_run(), both.runs[0].clone()], ..both };
-    assert_eq!(ending(&judge(&plan(), &both)), (Verdict::Fail, false), "some were admitted before");
+    assert_eq!(ending(&judge(&[plan()], &both)), (Verdict::Fail, false), "some were admitted before");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn every_run_has_to_pass_and_is_named() {
     second.phases[1].record.timeouts.command = 1;
     let both = outcome(good_run());
     let both = Outcome { runs: vec![good_run(), second], ..both };
-    let judgement = judge(&plan(), &both);
+    let judgement = judge(&[plan()], &both);
     assert_eq!(judgement.reasons.iter().map(|reason| reason.run).collect::<Vec<_>>(), [Some(1)]);
     assert_eq!(judgement.reconciled(), Some(true));
 }
@@ -78,7 +78,7 @@ fn wrong_keys_that_no_limit_judges_are_not_passed_in_silence() {
     run.phases[2].record.keys.matched -= 3;
     (run.phases[2].record.keys.lost, run.phases[2].record.keys.stale) = (2, 1);
     run.server_after = run.server_after.map(|after| crate::verdict::ServerCounters { keyspace_misses: 2, ..after });
-    let judgement = judge(&Plan { limits: Limits::default(), ..plan() }, &outcome(run));
+    let judgement = judge(&[Plan { limits: Limits::default(), ..plan() }], &outcome(run));
     assert_eq!(judgement.verdict, Verdict::Pass);
     assert_eq!(judgement.warnings, [Warning::Unjudged { lost: 2, mismatched: 1 }]);
 }
@@ -90,7 +90,7 @@ fn each_warning_is_given_once() {
     outcome.notes = vec![Warning::Note("The server was slow.".to_owned()); 2];
     outcome.runs[0].phases[2].record.keys.undecided = 1;
     outcome.runs[0].phases[2].record.keys.matched -= 1;
-    let judgement = judge(&Plan { advice: vec!["Think.".to_owned()], ..plan() }, &outcome);
+    let judgement = judge(&[Plan { advice: vec!["Think.".to_owned()], ..plan() }], &outcome);
     assert_eq!(
         judgement.warnings,
         [
@@ -105,11 +105,11 @@ fn each_warning_is_given_once() {
 #[test]
 fn no_run_at_all_is_never_a_pass() {
     let nothing = Outcome { runs: Vec::new(), ..outcome(good_run()) };
-    assert_eq!(ending(&judge(&plan(), &nothing)), (Verdict::Fail, false));
+    assert_eq!(ending(&judge(&[plan()], &nothing)), (Verdict::Fail, false));
     let unreachable = Outcome { unreachable: Some("cannot connect to x".to_owned()), ..nothing };
-    let judgement = judge(&plan(), &unreachable);
+    let judgement = judge(&[plan()], &unreachable);
     assert_eq!(ending(&judgement), (Verdict::Fail, true));
     assert_eq!(judgement.reasons[0].cause, Cause::Unreachable("cannot connect to x".to_owned()));
     let later = Outcome { runs: vec![good_run()], ..unreachable };
-    assert_eq!(ending(&judge(&plan(), &later)), (Verdict::Fail, false), "an earlier run was admitted");
+    assert_eq!(ending(&judge(&[plan()], &later)), (Verdict::Fail, false), "an earlier run was admitted");
 }

@@ -14,15 +14,7 @@ tls = { cert = "c.pem", insecure = "yes" }
 protocol = 4
 "#;
     insta::assert_snapshot!(wrong(text), @r#"
-     × 5 errors in DIR/six.toml
-      ╭─[DIR/six.toml:2:11]
-    1 │ 
-    2 │ between = "next"
-      ·           ───┬──
-      ·              ╰─┤ "next" is not available in this version; there is
-      ·                │ "flush"
-    3 │ phase = [{ run = "write" }]
-      ╰────
+     × 4 errors in DIR/six.toml
       ╭─[DIR/six.toml:6:9]
     5 │ url = "redis://:***@example"
     6 │ spawn = { password = "***" }

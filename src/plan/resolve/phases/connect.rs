@@ -16,8 +16,9 @@ const WARMUP: u64 = 100;
 pub fn churn(phase: &scenario::Phase, judge: &mut Judge<'_>) -> Churn {
     // `reads` and `pick` are refused wherever nothing is chosen.
     let scenario::Phase { span, run, pipeline, rate, arrivals, duration, times, warmup, concurrency, pool, .. } = phase;
-    let scenario::Phase { batch, replies, close, .. } = phase;
-    let others: [(&str, Option<Span>); 7] = [
+    let scenario::Phase { keys, batch, replies, close, .. } = phase;
+    let others: [(&str, Option<Span>); 8] = [
+        ("keys", keys.span()),
         ("pipeline", pipeline.span()),
         ("rate", rate.span()),
         ("arrivals", arrivals.span()),

@@ -1,3 +1,5 @@
+use std::slice;
+
 use std::time::Duration;
 
 use super::*;
@@ -50,7 +52,7 @@ fn searched(most: u64) -> (Vec<Made>, Answer) {
 fn told(made: &[Made], answer: Answer) -> Document {
     let (plan, search) = plan();
     let outcome = fixture::outcome(fixture::good_run());
-    let document = document(&plan, &outcome, &judge(&plan, &outcome));
+    let document = document(slice::from_ref(&plan), &outcome, &judge(slice::from_ref(&plan), &outcome));
     let preflight = [("maxclients", Some(63), "the server's maxclients is 64: room for 63 clients".to_owned())];
     let story = Story { search: &search, preflight: &preflight, trials: made, answer, own_connections: 1 };
     limit_document(document, &story)

@@ -1,0 +1,210 @@
+//! Cases and repeats: each run on the store that it should find, verified for itself, and set beside the others.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::run::{Keyswarm, Outcome};
+use crate::scenario::{ALL, Scenario};
+use crate::server::RedisServer;
+
+const KEYS: u64 = 2_000;
+
+fn small(server: &RedisServer) -> Scenario {
+    Scenario::new().size(2, KEYS / 2).target(server.url()).write(64).verify(64)
+}
+
+fn runs(outcome: &Outcome) -> &[Value] {
+    outcome.json()["runs"].as_array().unwrap_or_else(|| panic!("no runs\n{outcome}"))
+}
+
+/// A figure of every run.
+fn of_each(outcome: &Outcome, path: &str) -> Vec<Value> {
+    runs(outcome).iter().map(|run| path.split('.').fold(run, |value, part| &value[part]).clone()).collect()
+}
+
+/// A count of a phase, in every run.
+fn counts(outcome: &Outcome, phase: &str, path: &str) -> Vec<u64> {
+    let count = |run: &Value| {
+        let phases = run["phases"].as_array().expect("phases");
+        let phase =
+            phases.iter().find(|found| found["name"] == phase).unwrap_or_else(|| panic!("no {phase}\n{outcome}"));
+        path.split('.').fold(phase, |value, part| &value[part]).as_u64().expect("a count")
+    };
+    runs(outcome).iter().map(count).collect()
+}
+
+#[test]
+fn cases_and_repeats_stand_in_one_table() {
+    let scenario = Scenario::new().size(2, KEYS / 2).spawned("").set("repeat", 2).write(1).verify(64).toml()
+        + "[[case]]\nlabel = \"loop\"\n[[case]]\nlabel = \"window of 64\"\nset = { \"phase.write.pipeline\" = 64 }\n";
+    let outcome = Keyswarm::run_file(&scenario).finish().expect(0);
+    assert_eq!(of_each(&outcome, "case"), ["loop", "loop", "window of 64", "window of 64"]);
+    assert_eq!(of_each(&outcome, "repeat"), [1, 2, 1, 2]);
+    assert_eq!(of_each(&outcome, "server.keys_before"), [0; 4]);
+    assert_eq!(of_each(&outcome, "server.keys_after"), [KEYS; 4]);
+    assert_eq!(of_each(&outcome, "reconciled"), [true; 4]);
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 4]);
+    for run in runs(&outcome) {
+        // 144 bytes and a bucket for each UUID that is kept under a UUID; an allocator has its own mind.
+        let bytes = run["server"]["bytes_per_key"].as_f64().expect("a number");
+        assert!((100.0..400.0).contains(&bytes), "{outcome}");
+        for phase in run["phases"].as_array().expect("phases").iter().skip(1) {
+            assert!(phase["server"]["cpu_percent"].as_f64().is_some_and(|busy| busy > 0.0), "{outcome}");
+            assert!(phase["server"]["memory_bytes"].as_u64() > Some(500_000), "{outcome}");
+            assert_eq!(phase["server"]["keys"], KEYS, "{outcome}");
+        }
+    }
+    let comparison = outcome.json()["comparison"].as_array().expect("a comparison");
+    let row = |case: &str, phase: &str| {
+        comparison
+            .iter()
+            .find(|row| row["case"] == case && row["phase"] == phase)
+            .unwrap_or_else(|| panic!("{outcome}"))
+    };
+    assert_eq!(comparison.len(), 4, "{outcome}");
+    assert_eq!(row("loop", "write")["ratio"], Value::Null);
+    assert_eq!(row("window of 64", "write")["runs"], 2);
+    let ratio = row("window of 64", "write")["ratio"]["median"].as_f64().expect("a ratio");
+    assert!(ratio > 1.0, "sixty-four at a time are faster than one: {outcome}");
+    assert_eq!(outcome.stdout.matches("window of 64").count(), 2 + 2 + 2 + 2, "{outcome}");
+    assert!(outcome.stderr.contains("it: window of 64") && outcome.stderr.contains("run 2 of 2"), "{outcome}");
+    let samples = outcome.timeline();
+    assert!(samples.iter().any(|sample| sample["run"] == 0), "{samples:?}");
+    // What is stored can be run again, and means the same.
+    let stored = fs::read_to_string(outcome.results().expect("a folder").join("scenario.toml")).expect("readable");
+    let again = Keyswarm::run_file(&stored).finish().expect(0);
+    assert_eq!(of_each(&again, "case"), ["loop", "loop", "window of 64", "window of 64"]);
+}
+
+#[test]
+fn the_next_keys_lie_on_top_of_those_before() {
+    for key in ["uuid", "key{n:07}", "{client}:{i}"] {
+        let server = RedisServer::start(&[]);
+        let scenario = small(&server).text("dataset.key", key).set("repeat", 3).text("between", "next");
+        let outcome = Keyswarm::run(&scenario).finish().expect(0);
+        assert_eq!(of_each(&outcome, "server.keys_before"), [0, KEYS, 2 * KEYS]);
+        assert_eq!(of_each(&outcome, "server.keys_after"), [KEYS, 2 * KEYS, 3 * KEYS]);
+        assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 3]);
+        assert_eq!(server.dbsize(), 3 * KEYS, "{key}");
+        assert!(outcome.stdout.contains("4,000"), "{outcome}");
+    }
+}
+
+#[test]
+fn new_keys_that_are_there_already_are_told_of() {
+    let server = RedisServer::start(&[]);
+    let scenario = small(&server).set("repeat", 2).text("between", "next");
+    Keyswarm::run(&scenario).finish().expect(0);
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 2]);
+    assert!(outcome.warnings().contains("should have been new"), "{outcome}");
+    assert_eq!(server.dbsize(), 2 * KEYS);
+}
+
+#[test]
+fn the_same_keys_again_are_another_version() {
+    let server = RedisServer::start(&[]);
+    let scenario = small(&server).set("repeat", 3).text("between", "again");
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    assert_eq!(of_each(&outcome, "server.keys_before"), [0, KEYS, KEYS]);
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 3]);
+    assert_eq!((server.dbsize(), server.calls("set"), server.calls("flushdb")), (KEYS, 3 * KEYS, 0));
+    // Had a write of the third run been lost, its key would be stale: the version that is there is the third.
+    let key = server.cli(&["RANDOMKEY"]);
+    let third = server.cli(&["GET", &key]);
+    Keyswarm::run(&small(&server).set("repeat", 1)).finish().expect(0);
+    let fourth = server.cli(&["GET", &key]);
+    assert_ne!(third, fourth);
+    server.cli(&["SET", &key, &third]);
+    let verify = Scenario::new().size(2, KEYS / 2).target(server.url()).verify(64);
+    Keyswarm::run(&verify).finish().expect(1).counts("verify", &[("keys.matched", KEYS - 1), ("keys.stale", 1)]);
+}
+
+#[test]
+fn a_part_of_the_keys_is_the_same_part_for_every_phase() {
+    let server = RedisServer::start(&[]);
+    let scenario = Scenario::new()
+        .size(2, 1_000)
+        .set("clients.connections", 3)
+        .text("dataset.order", "shuffled")
+        .target(server.url())
+        .write("64\nkeys = 100")
+        .verify("64\nkeys = 100")
+        .verify(64)
+        .write(64)
+        .verify(ALL);
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    outcome.counts("write", &[("keys.scheduled", 200), ("keys.acknowledged", 200), ("requests.scheduled", 200)]);
+    outcome.counts("verify", &[("keys.checked", 200), ("keys.matched", 200)]);
+    // The others were never written, so they are not lost.
+    outcome
+        .counts("verify2", &[("keys.checked", 2_000), ("keys.matched", 200), ("keys.absent", 1_800), ("keys.lost", 0)]);
+    outcome.counts("verify3", &[("keys.matched", 2_000)]);
+    assert_eq!(outcome.json()["server"]["reconciled"], true, "{outcome}");
+}
+
+#[test]
+fn an_older_version_is_right_where_the_last_phase_wrote_only_a_part() {
+    let server = RedisServer::start(&[]);
+    let scenario = Scenario::new().size(2, 500).target(server.url()).write(64).write("64\nkeys = 20").verify(64);
+    Keyswarm::run(&scenario).finish().expect(0).counts("verify", &[("keys.matched", 1_000), ("keys.stale", 0)]);
+    let too_many = Scenario::new().size(2, 500).target(server.url()).write("64\nkeys = 501");
+    let outcome = Keyswarm::run(&too_many).finish().expect(2);
+    assert!(outcome.stderr.contains("each client has 500 keys only"), "{outcome}");
+}
+
+#[test]
+fn two_servers_are_compared() {
+    let servers = [RedisServer::start(&[]), RedisServer::start(&[])];
+    let cases: String = servers
+        .iter()
+        .zip(["a", "b"])
+        .map(|(server, label)| {
+            format!("[[case]]\nlabel = {label:?}\nset = {{ \"target.url\" = {:?} }}\n", server.url())
+        })
+        .collect();
+    let scenario = Scenario::new().size(2, KEYS / 2).write(64).verify(64).toml() + &cases;
+    let outcome = Keyswarm::run_file(&scenario).finish().expect(0);
+    assert_eq!(servers.each_ref().map(RedisServer::dbsize), [KEYS; 2]);
+    let address = |server: &RedisServer| server.url().trim_start_matches("redis://").trim_end_matches("/0").to_owned();
+    assert_eq!(of_each(&outcome, "server.address"), servers.each_ref().map(address));
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 2]);
+    // The command line means one server; the cases mean their own.
+    let outcome = Keyswarm::run_file(&scenario).args(&["--target", &servers[0].url()]).finish().expect(2);
+    assert!(outcome.stderr.contains("with --target every case loads that server"), "{outcome}");
+}
+
+#[test]
+fn nothing_is_done_before_every_server_is_reached_and_permits_it() {
+    let (empty, full) = (RedisServer::start(&[]), RedisServer::start(&[]));
+    full.cli(&["SET", "key3", "precious"]);
+    let case = |label: &str, url: &str| format!("[[case]]\nlabel = {label:?}\nset = {{ \"target.url\" = {url:?} }}\n");
+    let scenario = Scenario::new().size(1, 100).text("dataset.key", "key{n}").write(8).verify(8).toml();
+    let both = format!("{scenario}{}{}", case("empty", &empty.url()), case("full", &full.url()));
+    let outcome = Keyswarm::run_file(&both).finish().expect(2);
+    assert!(outcome.stderr.contains("--allow-overwrite"), "{outcome}");
+    assert_eq!((empty.dbsize(), full.cli(&["GET", "key3"]).as_str()), (0, "precious"));
+    let nobody = format!("{scenario}{}{}", case("empty", &empty.url()), case("nobody", "redis://127.0.0.1:1"));
+    Keyswarm::run_file(&nobody).finish().expect(3);
+    assert_eq!(empty.dbsize(), 0);
+    // Between two cases on one server the database is emptied, and this one is somebody's.
+    let shapes = "[[case]]\n[[case]]\nset = { \"phase.write.pipeline\" = 9 }\n";
+    let scenario = Scenario::new().size(1, 100).target(full.url()).write(8).verify(8).toml() + shapes;
+    let outcome = Keyswarm::run_file(&scenario).finish().expect(2);
+    assert!(outcome.stderr.contains("--allow-flush"), "{outcome}");
+    assert_eq!(full.cli(&["GET", "key3"]), "precious");
+    let outcome = Keyswarm::run_file(&format!("between = \"next\"\n{scenario}")).finish().expect(0);
+    assert_eq!(of_each(&outcome, "server.keys_before"), [1, 101]);
+    assert_eq!(full.cli(&["GET", "key3"]), "precious");
+}
+
+#[test]
+fn a_limit_is_judged_in_every_case_and_says_in_which_it_broke() {
+    let cases =
+        "[[case]]\nlabel = \"patient\"\n[[case]]\nlabel = \"strict\"\nset = { \"limits.write.max\" = \"1us\" }\n";
+    let scenario = Scenario::new().size(1, 200).spawned("").write(8).verify(8).toml() + cases;
+    let outcome = Keyswarm::run_file(&scenario).finish().expect(1);
+    let reasons = outcome.json()["reasons"].to_string();
+    assert!(reasons.contains("strict: max of write is") && !reasons.contains("patient"), "{outcome}");
+}
