@@ -208,3 +208,23 @@ fn a_limit_is_judged_in_every_case_and_says_in_which_it_broke() {
     let reasons = outcome.json()["reasons"].to_string();
     assert!(reasons.contains("strict: max of write is") && !reasons.contains("patient"), "{outcome}");
 }
+
+#[test]
+fn the_ladder_that_is_shipped() {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/ladder.toml")).expect("readable");
+    for driver in ["socket", "fred"] {
+        let small = ["--set", "ladder.\"dataset.keys\"=[100, 1_000, 2_500]", "--set", "repeat=2"];
+        let mut call = Keyswarm::run_file(&text).args(&small);
+        if driver == "fred" {
+            call = call.args(&["--set", "clients.driver=fred"]);
+        }
+        let outcome = call.finish().expect(0);
+        let sizes = [100, 100, 1_000, 1_000, 2_500, 2_500];
+        assert_eq!(counts(&outcome, "write", "keys.acknowledged"), sizes);
+        assert_eq!(counts(&outcome, "read", "keys.matched"), sizes);
+        // DBSIZE proves that all arrived, and that each began on an empty store.
+        assert_eq!(of_each(&outcome, "server.keys_before"), [0; 6]);
+        assert_eq!(of_each(&outcome, "server.keys_after"), sizes);
+        assert!(outcome.stdout.contains("keys 2,500") && outcome.stdout.contains("0:00."), "{outcome}");
+    }
+}
