@@ -1,5 +1,6 @@
 //! One repeat of a session: look at the store, admit the clients, go through the phases, count again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ impl Session<'_> {
         self.watch.threads(fleet.thread_ids());
         let version = match base {
             Base::Empty => 0,
-            Base::Existing(version) => version,
+            Base::Existing(version) | Base::Several(version) => version,
         };
         Phases::new(self, &fleet, version).run(outcome, notes).await?;
         Ok(fleet)
@@ -136,11 +137,16 @@ impl Session<'_> {
         let writes = self.plan.writes();
         match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
             Ok(probe) => {
-                if !writes && probe.common().is_none() && probe.existing > 0 {
-                    let versions: Vec<String> = probe.versions.iter().map(Version::to_string).collect();
+                let several = probe.common().is_none() && probe.existing > 0;
+                if several {
                     notes.push(Warning::Note(format!(
-                        "the keys of an earlier run are there in several versions ({}); the newest is expected",
-                        versions.join(", ")
+                        "the keys of earlier runs are there in several versions ({}); {}",
+                        some(&probe.versions),
+                        if writes {
+                            "any of them is right until this run writes the key"
+                        } else {
+                            "the newest is expected"
+                        }
                     )));
                 }
                 if let (Some(version), true) = (probe.base(), self.turn.shift != Shift::default()) {
@@ -150,7 +156,8 @@ impl Session<'_> {
                         self.turn.repeat
                     )));
                 }
-                probe.base().map_or(Base::Empty, Base::Existing)
+                let base = if several && writes { Base::Several } else { Base::Existing };
+                probe.base().map_or(Base::Empty, base)
             }
             Err(broken) => {
                 notes.push(Warning::Note(format!(
@@ -160,4 +167,14 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// The first few of many versions.
+fn some(versions: &BTreeSet<Version>) -> String {
+    const MOST: usize = 8;
+    let mut texts: Vec<String> = versions.iter().take(MOST).map(Version::to_string).collect();
+    if versions.len() > MOST {
+        texts.push("…".to_owned());
+    }
+    texts.join(", ")
 }

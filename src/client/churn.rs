@@ -265,7 +265,10 @@ fn count_fault(tally: &mut Tally, broken: &Broken) {
 /// Counts for the phase and for one client alike.
 fn count(tally: &mut Tally, client: u32, by: u64, which: fn(&mut Requests) -> &mut u64) {
     *which(&mut tally.recorder.requests) += by;
-    *which(&mut tally.client(client).requests) += by;
+    let record = tally.client(client);
+    *which(&mut record.requests) += by;
+    // Here a request is what the live view counts.
+    record.settled = record.requests.ok + record.requests.failed + record.requests.timed_out;
 }
 
 /// Whether a connection can still be used: its reply is late, or was an error.

@@ -1,8 +1,9 @@
 //! What `keyswarm limit` varies, and the plan of one trial.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Arrivals, Load, Opening, Pipeline, Plan, Rate, Run, Until};
+use super::{Arrivals, Load, Opening, Pipeline, Plan, Rate, Run, Server, Until};
 
 /// `[search]`, resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +76,14 @@ impl Vary {
 }
 
 impl Plan {
+    /// The built-in responder knows the keys of every level from the start; a real server learns them.
+    pub fn foresee_levels(&mut self, search: &SearchPlan) {
+        if let (Server::Builtin(builtin), Vary::Clients) = (&mut self.target.server, &search.vary) {
+            let most = u32::try_from(search.to).unwrap_or(u32::MAX);
+            builtin.dataset = Arc::new(self.dataset.resized(most, self.dataset.keys()));
+        }
+    }
+
     /// The plan of one trial: the scenario once, with `level` of what `search` varies. The level is within the range of the
     /// search, for all of which the scenario was checked.
     pub fn at(&self, search: &SearchPlan, level: u64) -> Self {

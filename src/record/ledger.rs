@@ -23,6 +23,8 @@ pub enum Base {
     Empty,
     /// Keys of an earlier run, in this version.
     Existing(Version),
+    /// Keys of earlier runs, each in a version of its own, as a mix leaves them; the highest that was seen.
+    Several(Version),
 }
 
 /// What was found under a key.
@@ -113,6 +115,7 @@ impl Ledger {
     pub fn begin_versions(&mut self) {
         if self.versions.is_none() {
             let mut versions = Versions::new(self.slots, |slot| self.known(slot));
+            versions.accept_any_before(matches!(self.base, Base::Several(_)));
             versions.set_unsettled(self.passes.iter().any(|pass| pass.unsettled));
             self.versions = Some(Box::new(versions));
             self.passes.clear();
@@ -133,7 +136,7 @@ impl Ledger {
             }
         }
         let fate = if there.is_empty() { Fate::NotSent } else { Fate::Unknown };
-        if let Base::Existing(version) = self.base {
+        if let Base::Existing(version) | Base::Several(version) = self.base {
             there.push(version);
         }
         (there, fate)
@@ -174,7 +177,7 @@ impl Ledger {
     fn newest(&self) -> Version {
         match (self.passes.last(), self.base) {
             (Some(pass), _) => pass.version,
-            (None, Base::Existing(version)) => version,
+            (None, Base::Existing(version) | Base::Several(version)) => version,
             (None, Base::Empty) => 1,
         }
     }
@@ -216,14 +219,10 @@ impl Ledger {
             late |= fate == Fate::Unknown && pass.unsettled;
         }
         match self.base {
-            Base::Existing(base) if base == version => {
-                if late {
-                    Class::Undecided
-                } else {
-                    Class::Matched
-                }
-            }
-            _ => other_writer(version, newest),
+            Base::Existing(base) if base != version => other_writer(version, newest),
+            Base::Existing(_) | Base::Several(_) if late => Class::Undecided,
+            Base::Existing(_) | Base::Several(_) => Class::Matched,
+            Base::Empty => other_writer(version, newest),
         }
     }
 

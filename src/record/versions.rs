@@ -22,6 +22,8 @@ pub struct Versions {
     instead: HashMap<u64, Vec<Version>>,
     /// A connection was lost, and the server may still execute what it had sent.
     unsettled: bool,
+    /// Earlier runs left keys in versions that nobody knows: until this one writes a key, any of its versions is right.
+    any_before: bool,
 }
 
 impl Versions {
@@ -34,6 +36,7 @@ impl Versions {
             unknown: Bits::new(slots),
             instead: HashMap::new(),
             unsettled: false,
+            any_before: false,
         };
         for slot in 0..slots {
             let (mut there, fate) = known(slot);
@@ -101,6 +104,11 @@ impl Versions {
         self.unsettled = unsettled;
     }
 
+    /// Whether any version is right of a key that this run has not written.
+    pub fn accept_any_before(&mut self, any: bool) {
+        self.any_before = any;
+    }
+
     /// Whether a write put a value under the key, or may have.
     pub fn may_hold(&self, slot: u64) -> bool {
         self.acknowledged.get(slot) || self.unknown.get(slot)
@@ -114,7 +122,8 @@ impl Versions {
             Found::Value(Reading::Foreign(_)) => Class::Foreign,
             Found::Value(Reading::Corrupt) => Class::Corrupt,
             Found::Value(Reading::OtherVersion(version)) => {
-                let permitted = self.instead.get(&slot).is_some_and(|instead| instead.contains(&version));
+                let untouched = self.any_before && !self.may_hold(slot);
+                let permitted = untouched || self.instead.get(&slot).is_some_and(|instead| instead.contains(&version));
                 match (permitted, late()) {
                     (true, false) => Class::Matched,
                     (true, true) => Class::Undecided,

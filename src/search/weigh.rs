@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Doubt, Ending, Trial};
-use crate::plan::{Opening, Plan};
+use crate::plan::Plan;
 use crate::record::{Percentile, Timeouts};
 use crate::verdict::{Cause, Culprit, Judgement, Outcome, PhaseOutcome, RunOutcome, Tally, Verdict};
 use crate::wire::fault::{Fault, Kind, Stage};
@@ -79,9 +79,9 @@ pub fn weigh(
     late: bool,
 ) -> (Ending, Signs) {
     let signs = signs(outcome, judgement);
-    let burst = plan.clients.opening == Opening::AtOnce;
     let admitted = outcome.runs.iter().filter_map(RunOutcome::admission).map(|phase| phase.record.connects.admitted);
-    let left_out = burst && admitted.sum::<u64>() < plan.clients.connections_in_all();
+    // Whether the scenario limits errors or not: a level at which somebody is left out does not hold.
+    let left_out = admitted.sum::<u64>() < plan.clients.connections_in_all();
     let failed = late || left_out || judgement.verdict == Verdict::Fail;
     let ending = match () {
         () if signs.data => Ending::WrongData,

@@ -292,7 +292,7 @@ fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     let offered = phase.load?.rate?.per_second;
     let requests = phase.record.requests;
     let kept_up = requests.ok as f64 >= WORTH_SAYING * requests.scheduled as f64;
-    let achieved = if phase.seconds > 0.0 { requests.ok as f64 / phase.seconds } else { 0.0 };
+    let achieved = if phase.seconds > 0.0 { (requests.ok - phase.record.then.ok) as f64 / phase.seconds } else { 0.0 };
     (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })
 }
 

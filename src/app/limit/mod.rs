@@ -41,7 +41,7 @@ pub fn limit(args: LimitArgs) -> Exit {
         );
         return Exit::Usage;
     };
-    let plan = plan.clone();
+    let mut plan = plan.clone();
     let Some(search) = plan.search.clone() else {
         complain(
             "there is nothing to vary: the scenario has no [search]\n  \
@@ -49,6 +49,7 @@ pub fn limit(args: LimitArgs) -> Exit {
         );
         return Exit::Usage;
     };
+    plan.foresee_levels(&search);
     let json = match open_json(&args.run) {
         Ok(json) => json,
         Err(what) => {

@@ -4,7 +4,7 @@ fn after(base: Base, fates: &[Fate]) -> Ledger {
     let mut ledger = Ledger::new(100, base);
     let first = match base {
         Base::Empty => 1,
-        Base::Existing(version) => version + 1,
+        Base::Existing(version) | Base::Several(version) => version + 1,
     };
     for (pass, fate) in fates.iter().enumerate() {
         ledger.begin(first + pass as Version);
@@ -78,6 +78,24 @@ fn neighbours_keep_their_fates() {
     }
     ledger.set(33, 1, Fate::NotSent);
     assert_eq!(ledger.passes[0].get(33), Fate::NotSent);
+}
+
+#[test]
+fn whatever_version_earlier_mixes_left_is_right_until_the_key_is_written() {
+    let passes = after(Base::Several(9), &[Fate::Refused]);
+    let mut versions = after(Base::Several(9), &[]);
+    versions.begin_versions();
+    for ledger in [&passes, &versions] {
+        for version in [1, 5, 12] {
+            assert_eq!(ledger.judge(70, 9, other(version)), Class::Matched);
+        }
+        assert_eq!(ledger.judge(70, 9, Found::Missing), Class::Absent);
+    }
+    assert_eq!(versions.send(70, 0), 10);
+    versions.set(70, 10, Fate::Acknowledged);
+    assert_eq!(versions.judge(70, 10, other(5)), Class::Stale);
+    assert_eq!(versions.judge(71, 9, other(5)), Class::Matched, "a neighbour");
+    assert_eq!(after(Base::Several(9), &[Fate::Acknowledged]).judge(70, 0, other(5)), Class::Stale);
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn failure(trials: &[Made], level: u64) -> Option<Failure> {
 }
 
 fn first(trials: &[Made], met: fn(&Signs) -> bool) -> Option<u64> {
-    trials.iter().filter(|made| met(&made.signs)).map(|made| made.trial.level).min()
+    let counts = |made: &&Made| !matches!(made.ending, Ending::Invalid(_)) && met(&made.signs);
+    trials.iter().filter(counts).map(|made| made.trial.level).min()
 }
 
 fn kinds(signs: Signs) -> Vec<String> {

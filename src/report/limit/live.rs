@@ -7,6 +7,7 @@ use owo_colors::OwoColorize;
 use super::super::format::count;
 use super::{build, row};
 use crate::plan::{SearchPlan, Vary};
+use crate::scenario::units::lines;
 use crate::search::{Bound, Doubt, Ending, Made, Purpose, Standing};
 
 /// Shows a search while it goes on.
@@ -27,7 +28,7 @@ impl LimitLive {
         let SearchPlan { vary, from, to, .. } = search;
         self.line(&format!("{name}  vary {} {} … {}   → {target}", vary.name(), count(*from), count(*to)));
         for (what, _, text) in foreseen {
-            self.line(&format!("  {what}: {text}"));
+            self.note(&format!("{what}: {text}"));
         }
     }
 
@@ -54,7 +55,8 @@ impl LimitLive {
 
     /// Something worth saying in between.
     pub fn note(&mut self, text: &str) {
-        self.line(&format!("  {text}"));
+        const WIDTH: usize = 78;
+        lines(text, WIDTH).iter().for_each(|line| self.line(&format!("  {line}")));
     }
 
     fn line(&mut self, text: &str) {

@@ -41,6 +41,8 @@ fn timeouts(trial: &Trial) -> String {
     let kinds = [(timeouts.connect, "conn"), (timeouts.setup, "setup"), (timeouts.command, "cmd")];
     let met: Vec<_> = kinds.iter().filter(|(number, _)| *number > 0).collect();
     match met.as_slice() {
+        // Without a timeout, what else failed stands in their place.
+        [] if trial.errors > 0 => format!("{} err", short_count(trial.errors)),
         [] => "0".to_owned(),
         [(number, kind)] => format!("{} {kind}", short_count(*number)),
         several => short_count(several.iter().map(|(number, _)| number).sum()),

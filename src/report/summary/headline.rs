@@ -17,7 +17,7 @@ pub fn write(document: &Document, look: Look, out: &mut dyn Write) -> io::Result
     let word = document.verdict.to_uppercase();
     let (first, rest) = match document.reasons.split_first() {
         Some((first, rest)) => (first.clone(), rest),
-        None => (achievement(document), &[][..]),
+        None => (format!("{}{}", achievement(document), unjudged(document)), &[][..]),
     };
     let indent = word.chars().count() + 2;
     let (gap, doubt) = match (document.verdict.as_str(), document.server.reconciled) {
@@ -44,6 +44,17 @@ pub fn write(document: &Document, look: Look, out: &mut dyn Write) -> io::Result
         }
     }
     writeln!(out)
+}
+
+/// What went wrong in a run that passes all the same, since no limit is about it. Nobody should have to look for that below.
+fn unjudged(document: &Document) -> String {
+    let phases = || document.runs.iter().flat_map(|run| &run.phases);
+    let wrong: u64 = phases().map(|phase| &phase.keys).map(|k| k.lost + k.stale + k.foreign + k.corrupt).sum();
+    let failed: u64 = phases().map(|phase| phase.requests.failed + phase.requests.timed_out).sum();
+    let mut parts = Vec::new();
+    parts.extend((wrong > 0).then(|| format!("{} lost or wrong", plural(wrong, "key", "keys"))));
+    parts.extend((failed > 0).then(|| format!("{} failed or timed out", plural(failed, "request", "requests"))));
+    if parts.is_empty() { String::new() } else { format!("; but {}, which no limit judges", parts.join(" and ")) }
 }
 
 /// What passed runs have shown: what each did if all did the same, else what they did together.

@@ -115,7 +115,9 @@ pub fn meaning(phase: &Phase) -> Option<String> {
         return Some(format!("{replies}; {close}"));
     }
     if let Some(offered) = phase.offered_per_second {
-        let (offered, achieved) = (rate_shown(offered), rate_shown(phase.requests_per_second));
+        // In what was offered: commands for keys, without those that follow them (EXPIRE, TTL).
+        let achieved = phase.keys_per_second / f64::from(phase.batch.unwrap_or(1));
+        let (offered, achieved) = (rate_shown(offered), rate_shown(achieved));
         let arrivals = phase.arrivals.as_deref().unwrap_or_default();
         return Some(format!(
             "open loop, {offered} offered ({arrivals}), {achieved} achieved; latency from the intended moment to the reply"
