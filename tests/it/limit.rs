@@ -216,3 +216,18 @@ fn a_scenario_with_a_search_can_be_run() {
     let checked = Keyswarm::on_file("check", &toml).finish().expect(0);
     assert!(checked.stdout.contains("varies clients.count from 1 to 9"), "{checked}");
 }
+
+/// It knows the keys of every level.
+#[test]
+fn the_built_in_responder_can_be_searched() {
+    let outcome = limit(&small().target("builtin"), "clients.count", 1, 5).finish().expect(0);
+    assert_eq!((&answer(&outcome)["end"], &answer(&outcome)["holds"]), (&"not reached".into(), &5.into()), "{outcome}");
+}
+
+/// Also where no limit of the scenario is about errors.
+#[test]
+fn a_level_at_which_somebody_is_left_out_does_not_hold() {
+    let scenario = Scenario::new().size(1, 50).write(16).without("limits.errors").without("limits.timeouts");
+    let outcome = limit(&scenario.spawned(", maxclients = 20"), "clients.count", 10, 30).finish().expect(0);
+    assert_eq!((&answer(&outcome)["holds"], &answer(&outcome)["breaks"]), (&19.into(), &20.into()), "{outcome}");
+}
