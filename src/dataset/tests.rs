@@ -136,6 +136,60 @@ fn a_value_of_an_earlier_generation_is_foreign() {
 }
 
 #[test]
+fn keys_of_a_later_generation_are_recognised_and_those_before_are_not() {
+    for pattern in ["uuid", "key{n:07}", "{client}:{i}", "{i}-{n}-{client}"] {
+        let [first, next] = generations(pattern, ValuePattern::Uuid);
+        for (client, index) in [(0, 0), (1, 99), (2, 5)] {
+            let (before, now) = (key(&first, client, index), key(&next, client, index));
+            assert_eq!(next.place_of(now.as_bytes()), Some(Place { client, index }), "{pattern}");
+            assert_eq!(next.place_of(before.as_bytes()), None, "{pattern}");
+            assert_eq!(first.place_of(now.as_bytes()), None, "{pattern}");
+        }
+    }
+}
+
+#[test]
+fn fields_and_long_values_belong_to_their_generation() {
+    let hex = ValuePattern::Bytes { sizes: Sizes::fixed(600), alphabet: Alphabet::Hex };
+    let mixed = ValuePattern::Bytes {
+        sizes: Sizes::weighted(&[(400, 1), (900, 1)]).expect("sizes"),
+        alphabet: Alphabet::Binary,
+    };
+    let field = |name: &str, value| Field { name: name.to_owned(), value };
+    let fields =
+        vec![field("a", hex), field("b", mixed), field("c", template("{n}:{i}")), field("d", ValuePattern::Uuid)];
+    let first = uuids().with_fields(fields);
+    let next = first.shifted(first.next().expect("numbers are left"));
+    let (here, mut scratch) = (Place { client: 1, index: 5 }, Vec::new());
+    for number in 0..4 {
+        let written = |data: &Dataset, version| {
+            let mut out = Vec::new();
+            data.field_value(here, version, number, &mut out);
+            assert_eq!(data.field_len(here, number), out.len());
+            out
+        };
+        let (now, before) = (written(&next, 2), written(&first, 2));
+        assert_ne!(now, before);
+        let mut pieces = Vec::new();
+        next.field_piece(here, 2, number, (0, 3), &mut pieces);
+        next.field_piece(here, 2, number, (3, now.len()), &mut pieces);
+        assert_eq!(pieces, now);
+        assert_eq!(next.read_field(here, 2, number, &now, &mut scratch), Reading::Matched);
+        let foreign = next.read_field(here, 2, number, &before, &mut scratch);
+        assert!(matches!(foreign, Reading::Foreign(Owner { client: 1, index: None, .. })), "{number}: {foreign:?}");
+        // Long values are told apart just so; shorter ones never come in pieces.
+        if number < 2 {
+            let mut long = |value: &[u8]| {
+                let mut long = LongReading::new(&next, here, 2, number, value.len());
+                value.chunks(100).for_each(|piece| long.feed(&next, piece, &mut scratch));
+                long.finish(&next)
+            };
+            assert_eq!((long(&now), long(&before)), (Reading::Matched, foreign));
+        }
+    }
+}
+
+#[test]
 fn keys_must_differ_over_generations_too() {
     let first = dataset("{client:02}{i:03}", ValuePattern::Uuid, Order::Written);
     assert_eq!(first.ambiguity(), None);

@@ -113,9 +113,10 @@ struct Judged {
 impl Judged {
     fn of(draft: &Draft<'_>, surroundings: &Surroundings<'_>) -> Self {
         let (mut written, mut faults) = draft.cases();
+        let only = written.len() == 1;
         let resolved: Option<Vec<_>> = written
             .iter_mut()
-            .map(|case| resolve(&case.scenario, &surroundings.cores, &mut case.faults))
+            .map(|case| resolve(&case.scenario, only, &surroundings.cores, &mut case.faults))
             // Not lazily: what is wrong with the later ones is to be told, too.
             .collect::<Vec<_>>()
             .into_iter()

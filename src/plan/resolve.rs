@@ -48,8 +48,8 @@ impl Resolved {
     }
 }
 
-/// Resolves `scenario` on a machine where `cores` may be used (empty: unknown). `None` if anything is in `faults` then.
-pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Option<Resolved> {
+/// Resolves `scenario`, or a case of it if it is not the `only` one, on a machine where `cores` may be used (empty: unknown). `None` if anything is in `faults` then.
+pub fn resolve(scenario: &Scenario, only: bool, cores: &[usize], faults: &mut Faults) -> Option<Resolved> {
     let Scenario {
         stem,
         folder,
@@ -78,7 +78,7 @@ pub fn resolve(scenario: &Scenario, cores: &[usize], faults: &mut Faults) -> Opt
     let timeouts = self::timeouts(timeouts, &mut judge);
     let data = data::dataset(dataset, seed, &clients, &mut judge);
     let (server, server_cores) = target::server(target, folder, cores, data.as_ref(), &mut judge);
-    let (flush, cleanup) = target::before_and_after(target, &mut judge);
+    let (flush, cleanup) = target::before_and_after(target, only, &mut judge);
     let written = phases;
     let phases = phases::phases(phases, data.as_ref(), &mut judge);
     phases::advise(&phases, clients.driver, &mut judge);

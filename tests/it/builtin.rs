@@ -86,6 +86,34 @@ fn what_it_cannot_answer_is_refused_before_the_run() {
     assert!(tls.contains("`tls` has no effect"), "{tls}");
 }
 
+/// It knows one version for all keys, and nothing of keys that were never written.
+#[test]
+fn a_part_of_the_keys_and_new_ones() {
+    let part = "8\nkeys = 100";
+    let scenario = || scenario("socket");
+    let outcome = Keyswarm::run(&scenario().write(part).verify(part)).finish().expect(0);
+    outcome.counts("verify", &[("keys.checked", 200), ("keys.matched", 200)]);
+    Keyswarm::run(&scenario().write(part).write(8).verify(8)).finish().expect(0);
+    for wrong in [scenario().write(part).verify(8), scenario().write(8).write(part).verify("8\nkeys = 101")] {
+        let outcome = Keyswarm::run(&wrong).finish().expect(2);
+        assert!(outcome.stderr.contains("read no more `keys` than these"), "{outcome}");
+    }
+    let repeated = scenario().write(8).verify(8).set("repeat", 2);
+    Keyswarm::run(&repeated.clone().text("between", "again")).finish().expect(0);
+    let outcome = Keyswarm::run(&repeated.text("between", "next")).finish().expect(2);
+    assert!(outcome.stderr.contains("stores nothing, so there is nothing"), "{outcome}");
+}
+
+/// Each case has a responder of its own.
+#[test]
+fn cases() {
+    let cases = "[[case]]\n[[case]]\nset = { \"phase.write.pipeline\" = 16, \"dataset.keys\" = 500 }\n";
+    let outcome = Keyswarm::run_file(&(scenario("socket").write(8).verify(8).toml() + cases)).finish().expect(0);
+    let runs = outcome.json()["runs"].as_array().expect("runs");
+    let matched: Vec<_> = runs.iter().map(|run| &run["phases"][2]["keys"]["matched"]).collect();
+    assert_eq!(matched, [KEYS, 1_000], "{outcome}");
+}
+
 /// A run that is long enough for its own ceiling to be measured.
 fn own_ceiling(driver: &str) {
     let scenario = Scenario::new().driver(driver).spawned("").write(64).verify(64).write(64).wait("3s");

@@ -154,6 +154,67 @@ fn an_older_version_is_right_where_the_last_phase_wrote_only_a_part() {
     assert!(outcome.stderr.contains("each client has 500 keys only"), "{outcome}");
 }
 
+/// Batches, a rate and a time go round the part only, and so does a mix, whose keys have versions of their own.
+#[test]
+fn a_part_of_the_keys_can_be_loaded_in_every_way() {
+    let server = RedisServer::start(&[]);
+    let mix = "reads = 0.5\nkeys = 50\nduration = \"200ms\"\npipeline = 8";
+    let scenario = Scenario::new()
+        .size(2, 500)
+        .set("clients.connections", 3)
+        .target(server.url())
+        .write("4\nkeys = 100\nbatch = 7")
+        .verify("4\nkeys = 100\nbatch = 7")
+        .write("\"all\"\nkeys = 60\nrate = \"2_000/s\"")
+        .phase_of("mix", mix)
+        .write("4\nkeys = 1\nduration = \"100ms\"")
+        .verify(64);
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    outcome.counts("write", &[("keys.scheduled", 200), ("keys.acknowledged", 200)]);
+    outcome.counts("verify", &[("keys.checked", 200), ("keys.matched", 200)]);
+    outcome.counts("write2", &[("requests.scheduled", 120), ("keys.acknowledged", 120)]);
+    outcome.counts("mix", &[("keys.absent", 0), ("keys.lost", 0), ("keys.stale", 0), ("keys.foreign", 0)]);
+    // Of three connections only the first has a key in the last write phase; the others have nothing to do.
+    outcome.counts("verify2", &[("keys.checked", 1_000), ("keys.matched", 200), ("keys.absent", 800)]);
+    assert_eq!(server.dbsize(), 200, "{outcome}");
+    assert_eq!(outcome.json()["server"]["reconciled"], true, "{outcome}");
+}
+
+/// Hashes with fields of every kind, and values that are compared in pieces.
+#[test]
+fn other_data_has_generations_too() {
+    let server = RedisServer::start(&[]);
+    let fields = "{ foo = \"1\", n = \"{n}\", big = { random = \"3kB\" } }";
+    for data in [("dataset.fields", fields), ("dataset.value", "{ random = \"300kB\" }")] {
+        let scenario = Scenario::new().size(2, 50).target(server.url()).write(8).verify(8);
+        let scenario = scenario.without("dataset.value").set(data.0, data.1).set("seed", data.1.len()).set("repeat", 3);
+        for between in ["next", "again"] {
+            let outcome = Keyswarm::run(&scenario.clone().text("between", between)).finish().expect(0);
+            assert_eq!(counts(&outcome, "verify", "keys.matched"), [100; 3], "{between}\n{outcome}");
+        }
+    }
+    assert_eq!(server.dbsize(), 2 * 300);
+}
+
+/// A mix gives each key a version of its own; the next run begins anew on top of them.
+#[test]
+fn after_a_mix_the_same_keys_are_written_again() {
+    let server = RedisServer::start(&[]);
+    let mix = "reads = 0.5\nduration = \"100ms\"\npipeline = 8";
+    let scenario = small(&server).phase_of("mix", mix).verify(64).set("repeat", 3).text("between", "again");
+    let outcome = Keyswarm::run(&scenario).finish().expect(0);
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), [KEYS; 3]);
+    assert_eq!(counts(&outcome, "verify2", "keys.matched"), [KEYS; 3]);
+}
+
+#[test]
+fn a_search_takes_one_shape() {
+    let scenario = Scenario::new().size(1, 100).spawned("").write(8).verify(8).toml();
+    let cases = scenario + "[[case]]\n[[case]]\nset = { \"phase.write.pipeline\" = 9 }\n";
+    let outcome = Keyswarm::on_file("limit", &cases).args(&["--vary", "clients.count", "--to", "3"]).finish().expect(2);
+    assert!(outcome.stderr.contains("a search varies one shape"), "{outcome}");
+}
+
 #[test]
 fn two_servers_are_compared() {
     let servers = [RedisServer::start(&[]), RedisServer::start(&[])];

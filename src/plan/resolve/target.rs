@@ -100,17 +100,20 @@ fn is_builtin(target: &Target) -> bool {
     target.url.value().is_some_and(|url| url.value == BUILTIN)
 }
 
-/// What is done to the database before and after.
-pub fn before_and_after(target: &Target, judge: &mut Judge<'_>) -> (Flush, Cleanup) {
+/// What is done to the database before and after a case, which may be the `only` one.
+pub fn before_and_after(target: &Target, only: bool, judge: &mut Judge<'_>) -> (Flush, Cleanup) {
     let flush_words = [("never", Flush::Never), ("before", Flush::Before)];
     let cleanup_words = [("keep", Cleanup::Keep), ("unlink", Cleanup::Unlink)];
     let flush = judge.word(&target.flush, "`flush`", Flush::Never, &flush_words, &[]);
     let cleanup = judge.word(&target.cleanup, "`cleanup`", Cleanup::Keep, &cleanup_words, &[]);
     if (flush, cleanup) != (Flush::Never, Cleanup::Keep) {
         if target.spawn.written().is_some() {
-            judge.advise(
-                "a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only",
-            );
+            // A case may begin on what the one before has left.
+            if only || cleanup != Cleanup::Keep {
+                judge.advise(
+                    "a spawned server starts empty and ends with the run: `flush` and `cleanup` matter to a `url` only",
+                );
+            }
         } else if is_builtin(target) {
             judge.advise("the built-in responder stores nothing: `flush` and `cleanup` have nothing to remove");
         }
