@@ -44,7 +44,7 @@ impl Session<'_> {
     /// Runs the scenario once.
     pub async fn run(&self) -> Ran {
         let mut notes = Vec::new();
-        let base = self.base(&mut notes).await;
+        let (base, known) = self.base(&mut notes).await;
         let mut outcome = RunOutcome {
             plan: self.turn.case,
             case: self.plan.case.clone(),
@@ -55,7 +55,7 @@ impl Session<'_> {
                 version: self.target.facts.version.clone(),
                 address: self.target.dialer.address().to_owned(),
             },
-            keys_were_fresh: base == Base::Empty,
+            keys_were_fresh: known && base == Base::Empty,
             ..RunOutcome::default()
         };
         match self.counters(1, COUNTERS_WITHIN).await {
@@ -131,8 +131,9 @@ impl Session<'_> {
         Ok(fleet)
     }
 
-    /// What the store holds of this run's keys. A verify-only run accepts the one version that it finds.
-    async fn base(&self, notes: &mut Vec<Warning>) -> Base {
+    /// What the store holds of this run's keys, and whether that is known. A verify-only run accepts the one version that
+    /// it finds.
+    async fn base(&self, notes: &mut Vec<Warning>) -> (Base, bool) {
         let control = &self.target.control;
         let writes = self.plan.writes();
         match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
@@ -157,13 +158,13 @@ impl Session<'_> {
                     )));
                 }
                 let base = if several && writes { Base::Several } else { Base::Existing };
-                probe.base().map_or(Base::Empty, base)
+                (probe.base().map_or(Base::Empty, base), true)
             }
             Err(broken) => {
                 notes.push(Warning::Note(format!(
                     "could not look for keys of an earlier run ({broken}); the run assumes that there are none"
                 )));
-                Base::Empty
+                (Base::Empty, false)
             }
         }
     }

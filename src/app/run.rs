@@ -1,6 +1,7 @@
 //! `keyswarm run`: from the command line to a verdict. Whatever breaks on the way, what was measured is written.
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::ceiling::Measurement;
@@ -49,6 +50,13 @@ pub fn raise_file_limit(plan: &Plan) -> Result<(), String> {
 }
 
 pub fn open_json(args: &RunArgs) -> Result<Option<JsonOutput>, String> {
+    if let Some(place) = &args.json
+        && Path::new(place)
+            .canonicalize()
+            .is_ok_and(|place| args.scenario.scenario.canonicalize().is_ok_and(|it| it == place))
+    {
+        return Err(format!("--json {place}: this is the scenario itself; name another file"));
+    }
     args.json.as_ref().map(|place| JsonOutput::open(place)).transpose().map_err(|error| explain(&error))
 }
 

@@ -205,7 +205,8 @@ impl Lane {
 
     fn count_failed(&self, broken: &Broken, age: Duration, tally: &mut Tally) {
         let Fault { kind, .. } = broken.fault;
-        if !matches!(kind, Kind::TimedOut | Kind::Silent | Kind::Interrupted) {
+        // Where nobody listens, it is the system that refuses.
+        if !matches!(kind, Kind::TimedOut | Kind::Silent | Kind::Interrupted | Kind::Refused | Kind::Unreachable) {
             self.life.set(Instant::now());
         }
         // What ended without an answer took at least so long; what was refused ended.

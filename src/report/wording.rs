@@ -177,7 +177,7 @@ pub fn warning(warning: &Warning) -> String {
         Warning::FellShort { phase, offered, achieved } => {
             format!(
                 "{phase} fell short: {} wanted, {} answered in time. Requests wait for their turn and time out from their \
-                 intended moment on; the server takes less than was offered.",
+                 intended moment on; less was taken than was offered.",
                 rate_shown(*offered),
                 rate_shown(*achieved)
             )

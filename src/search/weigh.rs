@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Doubt, Ending, Trial};
 use crate::plan::Plan;
 use crate::record::{Percentile, Timeouts};
-use crate::verdict::{Cause, Culprit, Judgement, Outcome, PhaseOutcome, RunOutcome, Tally, Verdict};
+use crate::verdict::{Cause, Culprit, Judgement, Outcome, PhaseOutcome, Reason, RunOutcome, Tally, Verdict};
 use crate::wire::fault::{Fault, Kind, Stage};
 
 /// A trial that was made, as far as people and results want to know of it.
@@ -87,11 +87,19 @@ pub fn weigh(
         () if signs.data => Ending::WrongData,
         () if failed && own_fault(outcome) => Ending::Invalid(Doubt::GeneratorBound),
         () if failed && bound == Some(true) && !stands(outcome, judgement) => Ending::Invalid(Doubt::GeneratorBound),
+        // A latency limit without a request to judge says nothing of the server.
+        () if failed && unmeasured(judgement) => Ending::Invalid(Doubt::Measurement),
         () if failed => Ending::Fail,
         () if judgement.verdict == Verdict::Pass => Ending::Pass,
         () => Ending::Invalid(Doubt::Measurement),
     };
     (ending, signs)
+}
+
+/// Whether the only thing against it is that nothing was measured.
+fn unmeasured(judgement: &Judgement) -> bool {
+    let nothing = |reason: &Reason| matches!(reason.cause, Cause::NoSamples { .. });
+    !judgement.reasons.is_empty() && judgement.reasons.iter().all(nothing)
 }
 
 fn signs(outcome: &Outcome, judgement: &Judgement) -> Signs {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::bottleneck::{Bottleneck, Case, Culprit, find};
 use super::bound::{self, Known, PhaseBound};
 use super::limits::{self, Cause};
-use super::{Ceiling, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile};
+use super::{
+    Ceiling, Fate, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile,
+};
 use crate::plan::{Plan, Replies};
 use crate::wire::fault::Kind;
 
@@ -145,7 +147,8 @@ pub fn bounds(plan: &Plan, run: &RunOutcome, ceilings: &[Ceiling]) -> Vec<PhaseB
         let ceiling = ceilings.iter().find(|ceiling| (&ceiling.case, &ceiling.phase) == (&run.case, &phase.name));
         let lag = phase.record.send_lag.percentile(99.0).map(|lag| Duration::from_micros(lag.us));
         Known {
-            ceiling: ceiling.map(|ceiling| ceiling.requests_per_second),
+            // One that was passed was measured in a bad moment, and says nothing.
+            ceiling: ceiling.map(|ceiling| ceiling.requests_per_second).filter(|most| rate(phase) <= *most),
             send_lag: lag.zip(limits::p99_of(&plan.limits, &phase.name)),
             spin: plan.clients.spin,
         }
@@ -286,6 +289,10 @@ fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {
     undecided.into_iter().chain(beyond).chain(fell_short(phase)).chain(no_port)
 }
 
+fn rate(phase: &PhaseOutcome) -> f64 {
+    if phase.seconds > 0.0 { phase.record.requests.ok as f64 / phase.seconds } else { 0.0 }
+}
+
 /// Whether a phase with a rate stayed behind it by more than chance explains.
 fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     const WORTH_SAYING: f64 = 0.99;
@@ -293,6 +300,8 @@ fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     let requests = phase.record.requests;
     let kept_up = requests.ok as f64 >= WORTH_SAYING * requests.scheduled as f64;
     let achieved = if phase.seconds > 0.0 { (requests.ok - phase.record.then.ok) as f64 / phase.seconds } else { 0.0 };
+    // A server that is gone takes nothing, and is told elsewhere.
+    let kept_up = kept_up || achieved >= WORTH_SAYING * offered || phase.server != Fate::There;
     (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })
 }
 

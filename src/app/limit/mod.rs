@@ -8,7 +8,7 @@ mod trial;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use self::server::{Lost, Server};
 use self::trial::Finished;
@@ -18,14 +18,14 @@ use super::run::open_json;
 use super::{Exit, check, colour_wanted, complain, heed, outcome};
 use crate::cli::LimitArgs;
 use crate::client::{FleetError, Stop};
-use crate::plan::{Plan, SearchPlan};
+use crate::plan::{self, Flush, Plan, SearchPlan};
 use crate::report::result::Document;
 use crate::report::{
     self, FolderError, JsonOutput, LimitLive, LimitVerdict, Look, ResultFolder, Story, limit_document,
 };
 use crate::scenario::units::rate_shown;
 use crate::search::{Answer, Ending, Figures, Levels, Made, Purpose, Search, Signs, Spec, Step, Trial, Width};
-use crate::target::{Target, TargetError};
+use crate::target::{self, Target, TargetError};
 use crate::verdict::{self, Ceiling, Warning};
 
 /// Runs the command.
@@ -49,6 +49,13 @@ pub fn limit(args: LimitArgs) -> Exit {
         );
         return Exit::Usage;
     };
+    if matches!(plan.target.server, plan::Server::Builtin(_)) && search.trial.is_some() && plan.writes() {
+        complain(
+            "the built-in responder stores nothing, so no trial can write for a time: it knows one version of all keys\n  \
+             help: leave `--trial` away, and give the phase that is varied a `duration`",
+        );
+        return Exit::Usage;
+    }
     plan.foresee_levels(&search);
     let json = match open_json(&args.run) {
         Ok(json) => json,
@@ -110,6 +117,10 @@ impl Command {
                 return Exit::Usage;
             }
         };
+        if let Some(why) = self.would_remove_others(&server).await {
+            complain(&why);
+            return Exit::Usage;
+        }
         let folder = match self.folder() {
             Ok(folder) => folder,
             Err(error) => {
@@ -121,6 +132,22 @@ impl Command {
         self.search(&mut server, &folder, &mut progress).await;
         progress.notes.extend(server.end().await);
         self.conclude(progress, &folder, json)
+    }
+
+    /// Trials remove what they wrote, and would remove with it what was there under the same keys before the search.
+    async fn would_remove_others(&self, server: &Server<'_>) -> Option<String> {
+        const WITHIN: Duration = Duration::from_secs(5);
+        let target = server.target().filter(|target| !target.spawned() && !target.is_builtin())?;
+        let plan = self.plan.at(&self.search, self.search.to);
+        if self.args.keep || plan.target.flush == Flush::Before || !plan.writes() {
+            return None;
+        }
+        let probe = target::probe(&target.control, &plan.dataset, WITHIN).await.ok()?;
+        (probe.existing > 0).then(|| {
+            "keys of this scenario are there already, and every trial would remove them after it\n  \
+             help: --seed with another number, so that the search has keys of its own; or --keep, and nothing is removed"
+                .to_owned()
+        })
     }
 
     fn folder(&self) -> Result<ResultFolder, FolderError> {
