@@ -129,8 +129,10 @@ fn own_ceiling(driver: &str) {
     assert_eq!(phases, ["write", "verify", "write2"], "{outcome}");
     let rates: Vec<_> = ceilings.iter().filter_map(|ceiling| ceiling["requests_per_second"].as_f64()).collect();
     assert!(rates.iter().all(|rate| *rate > 0.0) && rates[0] == rates[2], "alike phases have one ceiling\n{outcome}");
-    assert!(generator["ceiling"].as_f64().is_some_and(|ceiling| rates.contains(&ceiling)), "{outcome}");
-    assert!(outcome.stdout.contains("its own ceiling here: "), "{outcome}");
+    // On a busy machine the run may have been faster than the moment in which its ceiling was measured.
+    let ceiling = generator["ceiling"].as_f64();
+    assert!(ceiling.is_none_or(|ceiling| rates.contains(&ceiling)), "{outcome}");
+    assert_eq!(outcome.stdout.contains("its own ceiling here: "), ceiling.is_some(), "{outcome}");
     assert!(outcome.stderr.contains("measuring keyswarm's own ceiling"), "{outcome}");
     // The server saw nothing of it.
     assert_eq!(outcome.json()["server"]["reconciled"], true, "{outcome}");

@@ -143,9 +143,12 @@ fn a_server_of_somebody_s_own_is_left_as_it_was() {
     assert_eq!((server.dbsize(), server.cli(&["GET", "mine"])), (1, "1".to_owned()), "{outcome}");
     limit(&scenario, "clients.count", 1, 4).args(&["--keep"]).finish().expect(0);
     assert_eq!(server.dbsize(), 1 + 4 * 50);
-    // The next search finds them, and writes their next version.
-    limit(&scenario, "clients.count", 1, 4).finish().expect(0);
-    assert_eq!(server.dbsize(), 1);
+    // The next search would remove them with its own, so it wants keys of its own.
+    let refused = limit(&scenario, "clients.count", 1, 4).finish().expect(2);
+    assert!(refused.stderr.contains("--seed"), "{refused}");
+    assert_eq!(server.dbsize(), 1 + 4 * 50);
+    limit(&scenario, "clients.count", 1, 4).args(&["--seed", "8"]).finish().expect(0);
+    assert_eq!(server.dbsize(), 1 + 4 * 50);
 }
 
 #[test]

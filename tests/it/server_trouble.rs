@@ -33,12 +33,12 @@ fn all_that_was_sent_is_there(outcome: &Outcome) {
 
 fn halted_and_continued(driver: &str) {
     let server = RedisServer::start(&[]);
-    let scenario = scenario(driver, &server).text("timeouts.command", "500ms").text("timeouts.silence", "30s");
+    let scenario = scenario(driver, &server).text("timeouts.command", "1s").text("timeouts.silence", "30s");
     let running = mid_write(&scenario.write(64).verify(64), &server);
     server.stop();
     let halted = Instant::now();
     // The halt itself is what is tested: it must outlast the command timeout by far.
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_millis(2_500));
     server.cont();
     let halted = halted.elapsed();
 
