@@ -44,6 +44,7 @@ fn each_runs_in_miniature() {
         let mut small = vec!["--set", keys];
         if name == "connections-and-large-values" {
             small.extend(["--set", "phase.no-pool.times=200", "--set", "phase.pool.times=200"]);
+            small.extend(["--set", "phase.look-ups.keys=100"]);
         }
         Keyswarm::run_file(&text).args(&small).finish().expect(0);
         let server = RedisServer::start(&[]);
