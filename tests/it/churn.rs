@@ -226,6 +226,8 @@ fn the_shipped_scenario_in_miniature() {
         "phase.pool.times=300",
         "--set",
         "phase.pool.warmup=20",
+        "--set",
+        "phase.look-ups.keys=20",
     ];
     let outcome = Keyswarm::run_file(&fs::read_to_string(path).expect("shipped")).args(&small).finish().expect(0);
     counted(&outcome, "no-pool", 300, 300);
@@ -237,6 +239,7 @@ fn the_shipped_scenario_in_miniature() {
         outcome.counts(write, &[("keys.acknowledged", 50)]);
         assert!(outcome.count(write, "bytes_sent") > 5_000_000, "{outcome}");
     }
+    outcome.counts("look-ups", &[("keys.matched", 20)]);
     outcome.counts("verify", &[("keys.matched", 50)]);
     let median = |phase: &str| outcome.count(phase, "latency_us.service.p50");
     assert!(median("no-pool") > median("pool"), "a connection costs more than a PING\n{outcome}");

@@ -57,7 +57,9 @@ fn advice(phase: &PhaseBound) -> &'static str {
     match pressure {
         Some(pressure) if pressure.throttled > 0.1 => "Give it more CPU: its quota is too small.",
         Some(pressure) if pressure.waiting > 0.1 => "Give it a core of its own (`clients.cpus`).",
-        _ => "Give it more `threads` on a machine with more cores, a deeper pipeline, or, if it is fred, the driver `socket`.",
+        _ => {
+            "Give it more `threads` on a machine with more cores, a deeper pipeline, or, if it is fred, the driver `socket`."
+        }
     }
 }
 
