@@ -38,7 +38,8 @@ pub struct LongReading {
     expected: Author,
     len: usize,
     seen: usize,
-    head: Vec<u8>,
+    /// Its first bytes, as far as they have been seen.
+    head: [u8; HEAD_BYTES],
     /// Whose value this is, if all that has been seen is right.
     author: Option<Author>,
 }
@@ -47,7 +48,7 @@ impl LongReading {
     /// A value of `len` bytes under a field of `place`, where `version` is expected.
     pub fn new(dataset: &Dataset, place: Place, version: Version, field: u16, len: usize) -> Self {
         let expected = dataset.author(place, version, field);
-        Self { expected, len, seen: 0, head: Vec::new(), author: None }
+        Self { expected, len, seen: 0, head: [0; HEAD_BYTES], author: None }
     }
 
     /// Bytes in all.
@@ -63,18 +64,16 @@ impl LongReading {
     /// Enters the next bytes. `scratch` is overwritten.
     pub fn feed(&mut self, dataset: &Dataset, bytes: &[u8], scratch: &mut Vec<u8>) {
         let mut bytes = bytes;
-        if self.head.len() < HEAD_BYTES {
-            let (head, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES - self.head.len()));
-            self.head.extend_from_slice(head);
-            if self.head.len() < HEAD_BYTES {
-                self.seen += bytes.len();
+        if self.seen < HEAD_BYTES {
+            let (head, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES - self.seen));
+            self.head[self.seen..][..head.len()].copy_from_slice(head);
+            self.seen += head.len();
+            if self.seen < HEAD_BYTES {
                 return;
             }
-            self.seen = HEAD_BYTES;
             self.author = self.claimed(dataset);
-            let head = std::mem::take(&mut self.head);
+            let head = self.head;
             self.compare(dataset, 0, &head, scratch);
-            self.head = head;
             bytes = rest;
         }
         let from = self.seen;
@@ -88,7 +87,7 @@ impl LongReading {
         let author = match pattern {
             // It names nobody, so it can only be the right one.
             ValuePattern::Template(_) => self.expected,
-            _ => dataset.claimed(pattern, &self.head)?,
+            _ => dataset.claimed(pattern, self.head())?,
         };
         (dataset.len_of(pattern, author.place) == self.len).then_some(author)
     }
@@ -114,7 +113,7 @@ impl LongReading {
 
     /// Its first bytes, for people.
     pub fn head(&self) -> &[u8] {
-        &self.head
+        &self.head[..self.seen.min(HEAD_BYTES)]
     }
 }
 

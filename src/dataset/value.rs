@@ -40,7 +40,8 @@ impl Alphabet {
         }
     }
 
-    const fn letters(self) -> &'static [u8] {
+    /// Its letters; none where any byte will do.
+    pub(super) const fn letters(self) -> &'static [u8] {
         match self {
             Self::Binary => &[],
             Self::Alphanumeric => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
