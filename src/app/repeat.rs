@@ -122,7 +122,7 @@ impl Session<'_> {
         let dataset = Arc::clone(&self.dataset);
         let connector = Connector::new(clients.driver, dialer, endpoint, *timeouts, dataset);
         let fleet = Fleet::launch(clients, *timeouts, &connector, base, self.watch.snapshots(), &self.stop).await?;
-        self.watch.threads(fleet.thread_ids());
+        self.watch.threads(fleet.threads());
         let version = match base {
             Base::Empty => 0,
             Base::Existing(version) | Base::Several(version) => version,

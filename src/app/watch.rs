@@ -4,11 +4,12 @@ use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 
 use super::counters::InfoAsk;
 use crate::client::progress::Snapshot;
+use crate::record::LoadThread;
 use crate::report::progress::{Feed, Mode, Progress, Title, Update};
 use crate::report::timeline::Timeline;
 use crate::sample::Sample;
@@ -26,6 +27,7 @@ pub struct Watch {
     progress: Progress,
     snapshots: mpsc::Sender<Snapshot>,
     phases: mpsc::Sender<Update>,
+    retold: broadcast::Sender<Update>,
     began: Instant,
     memory: Memory,
 }
@@ -62,8 +64,9 @@ impl Watch {
         let recorder = tokio::spawn(record(inbox, timeline, feed.clone(), Arc::clone(&memory)));
         let (snapshots, told) = mpsc::channel(ROOM);
         let (phases, announced) = mpsc::channel(ROOM);
-        tokio::spawn(forward(told, announced, feed));
-        Self { sampled, sampler, recorder, progress, snapshots, phases, began, memory }
+        let (retold, _) = broadcast::channel(ROOM);
+        tokio::spawn(forward(told, announced, feed, retold.clone()));
+        Self { sampled, sampler, recorder, progress, snapshots, phases, retold, began, memory }
     }
 
     /// A run begins: which one by its place in the result, and which of how many repeats of its case.
@@ -86,9 +89,14 @@ impl Watch {
         &self.snapshots
     }
 
+    /// Phases and progress from now on, as the live view is told of them.
+    pub fn listen(&self) -> broadcast::Receiver<Update> {
+        self.retold.subscribe()
+    }
+
     /// The loading threads to sample.
-    pub fn threads(&self, tids: Vec<i32>) {
-        self.sampled.threads(tids);
+    pub fn threads(&self, threads: Vec<LoadThread>) {
+        self.sampled.threads(threads);
     }
 
     /// A phase begins.
@@ -147,13 +155,23 @@ async fn record(
 }
 
 /// Hands on what the threads tell before it hands on that their phase is over, so that its last counts are seen.
-async fn forward(mut snapshots: mpsc::Receiver<Snapshot>, mut phases: mpsc::Receiver<Update>, feed: Feed) {
+async fn forward(
+    mut snapshots: mpsc::Receiver<Snapshot>,
+    mut phases: mpsc::Receiver<Update>,
+    feed: Feed,
+    retold: broadcast::Sender<Update>,
+) {
     loop {
-        tokio::select! {
+        let update = tokio::select! {
             biased;
-            Some(snapshot) = snapshots.recv() => feed.send(Update::Fleet(snapshot)),
-            Some(update) = phases.recv() => feed.send(update),
+            Some(snapshot) = snapshots.recv() => Update::Fleet(snapshot),
+            Some(update) = phases.recv() => update,
             else => return,
+        };
+        if retold.receiver_count() > 0 {
+            // Whoever listened may have left.
+            let _ = retold.send(update.clone());
         }
+        feed.send(update);
     }
 }

@@ -82,8 +82,10 @@ pub struct Agenda {
     end: End,
     writing: Commands,
     reading: Commands,
-    /// Batches taken so far; in a pass over the keys one by one, the next position.
+    /// Batches taken so far.
     taken: u64,
+    /// Where the next key stands in its round, if keys are taken one by one.
+    position: u64,
     picker: Option<Picker>,
 }
 
@@ -125,7 +127,7 @@ impl Agenda {
             Work::Write | Work::Read => None,
         };
         let (writing, reading) = (Commands::writing(dataset, load.batch), Commands::reading(dataset, load.batch));
-        Self { work, share, start, pace, end, writing, reading, taken: 0, picker }
+        Self { work, share, start, pace, end, writing, reading, taken: 0, position: 0, picker }
     }
 
     /// What is sent to write or to read keys.
@@ -166,28 +168,30 @@ impl Agenda {
     }
 
     /// Takes the next request: what to do, and with which key: its slot, or of a batch the position of its first key.
-    pub fn take(&mut self, dataset: &Dataset) -> (u64, Op) {
-        let taken = self.taken;
-        self.taken += 1;
+    pub fn take(&mut self) -> (u64, Op) {
+        let (taken, position) = (self.taken, self.position);
+        self.step();
         if let Pace::Rate(moments) = &mut self.pace {
             moments.advance();
         }
         let batch = self.batch();
         let in_turn = |share: &Share| {
-            if batch == 1 {
-                share.slot(taken % share.len(), dataset)
-            } else {
-                taken % share.len().div_ceil(batch) * batch
-            }
+            if batch == 1 { share.slot(position) } else { taken % share.len().div_ceil(batch) * batch }
         };
         match (self.work, &mut self.picker) {
             (Work::Mix(mix), Some(picker)) => {
                 let op = op(picker, mix);
-                (picker.draw(), op)
+                (self.share.slot_of(picker.draw()), op)
             }
             (Work::Read, _) => (in_turn(&self.share), Op::Read),
             (Work::Write | Work::Mix(_), _) => (in_turn(&self.share), Op::Write),
         }
+    }
+
+    /// One more is taken, and the position is the next one of the round.
+    fn step(&mut self) {
+        self.taken += 1;
+        self.position = if self.position + 1 < self.share.len() { self.position + 1 } else { 0 };
     }
 
     /// Gives up every request that was due at or before `latest` and was not taken yet.
@@ -215,7 +219,7 @@ impl Agenda {
             }
             _ => self.between(self.taken, self.taken + 1),
         };
-        self.taken += 1;
+        self.step();
         if let Pace::Rate(moments) = &mut self.pace {
             moments.advance();
         }
@@ -298,7 +302,14 @@ mod tests {
     }
 
     fn agenda(work: Work, load: Load, start: Instant) -> Agenda {
-        Agenda::new(work, &load, Turn { number: 0, of: 1 }, Share::new(0, 0, 1, 10), &dataset(), start)
+        Agenda::new(
+            work,
+            &load,
+            Turn { number: 0, of: 1 },
+            Share::new(0, 0, 1, 10, Order::Written, 1),
+            &dataset(),
+            start,
+        )
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -309,7 +320,7 @@ mod tests {
         for (pipeline, due) in [(Pipeline::Window(3), start + MS), (Pipeline::All, start)] {
             let mut agenda = agenda(Work::Read, Load::pass(pipeline), start);
             assert_eq!((agenda.scheduled().read, agenda.due(start + MS)), (10, Some(due)));
-            let taken: Vec<_> = (0..10).map(|_| agenda.take(&dataset())).collect();
+            let taken: Vec<_> = (0..10).map(|_| agenda.take()).collect();
             assert_eq!(taken, (0..10).map(|slot| (slot, Op::Read)).collect::<Vec<_>>());
             assert_eq!((agenda.due(start), agenda.leave(start, true)), (None, Amount::default()));
         }
@@ -320,7 +331,7 @@ mod tests {
         let start = Instant::now();
         let load = Load { until: Until::After(MS * 5), ..Load::pass(Pipeline::Window(1)) };
         let mut agenda = agenda(Work::Write, load, start);
-        let slots: Vec<_> = (0..21).map(|_| agenda.take(&dataset()).0).collect();
+        let slots: Vec<_> = (0..21).map(|_| agenda.take().0).collect();
         assert_eq!((slots[9], slots[10], slots[20]), (9, 0, 0));
         assert!(agenda.due(start + MS * 4).is_some() && agenda.due(start + MS * 5).is_none());
         assert_eq!(agenda.leave(start + MS, true), Amount::default());
@@ -334,7 +345,7 @@ mod tests {
         let mut agenda = agenda(Work::Write, load, start);
         for n in 0..5 {
             assert_eq!(agenda.due(start), Some(start + MS * n));
-            agenda.take(&dataset());
+            agenda.take();
         }
         let load = Load { until: Until::Pass, ..load };
         assert_eq!(self::agenda(Work::Write, load, start).leave(start, false).written, 10);
@@ -351,8 +362,9 @@ mod tests {
         let work = Work::Mix(Mix { reads: 0.5, pick: Pick::Uniform });
         let first = |number| {
             let turn = Turn { number, of: 50 };
-            let mut agenda = Agenda::new(work, &load, turn, Share::new(0, 0, 1, 1 << 40), &dataset(), start);
-            (agenda.due(start), agenda.take(&dataset()).0)
+            let mut agenda =
+                Agenda::new(work, &load, turn, Share::new(0, 0, 1, 1 << 40, Order::Written, 1), &dataset(), start);
+            (agenda.due(start), agenda.take().0)
         };
         let mut firsts: Vec<_> = (0..50).map(first).collect();
         firsts.sort_unstable();
@@ -365,7 +377,7 @@ mod tests {
         let start = Instant::now();
         let load = Load { until: Until::After(MS), ..Load::pass(Pipeline::Window(1)) };
         let mut agenda = agenda(Work::Mix(Mix { reads: 0.75, pick: Pick::Uniform }), load, start);
-        let reads = (0..4000).filter(|_| agenda.take(&dataset()).1 == Op::Read).count();
+        let reads = (0..4000).filter(|_| agenda.take().1 == Op::Read).count();
         assert!((2850..3150).contains(&reads), "{reads}");
         assert_eq!(agenda.between(0, 100), Amount { requests: 100, then: 0, written: 25, read: 75 });
     }
@@ -377,7 +389,7 @@ mod tests {
         let once = agenda(Work::Write, batch, start).scheduled();
         assert_eq!(once, Amount { requests: 3, then: 0, written: 10, read: 0 });
         let mut again = agenda(Work::Read, Load { until: Until::After(MS), ..batch }, start);
-        let at: Vec<_> = (0..5).map(|_| again.take(&dataset()).0).collect();
+        let at: Vec<_> = (0..5).map(|_| again.take().0).collect();
         assert_eq!((at, again.keys_at(8)), (vec![0, 4, 8, 0, 4], 2));
         assert_eq!((again.between(2, 4).read, again.between(0, 6).read), (6, 20));
     }

@@ -39,8 +39,6 @@ pub struct ChurnSpec {
     pub start: Instant,
     /// How long anything may take.
     pub timeouts: Timeouts,
-    /// Never sleep.
-    pub spin: bool,
 }
 
 /// How long what is under way may still take once a stop was asked.
@@ -91,7 +89,7 @@ impl Lane {
     /// who borrows it tries again.
     pub async fn open(mut self, shared: Rc<Shared>) -> Self {
         if self.spec.sockets == Sockets::Pooled && !shared.stop.is_asked() {
-            let mut patience = pin!(patience(&shared.stop, self.spec.spin));
+            let mut patience = pin!(patience(&shared.stop));
             if let Some(Err(broken)) = within(patience.as_mut(), self.borrow(&shared)).await {
                 count_fault(&mut shared.tally.borrow_mut(), &broken);
             }
@@ -102,7 +100,7 @@ impl Lane {
     /// Does its share. Every part of it is settled when this returns.
     pub async fn run(mut self, shared: Rc<Shared>) {
         let mut left = self.share;
-        let mut patience = pin!(patience(&shared.stop, self.spec.spin));
+        let mut patience = pin!(patience(&shared.stop));
         while left > 0 && !shared.stop.is_asked() && !self.nobody_answers() {
             left -= 1;
             let begun = Instant::now();
@@ -112,7 +110,9 @@ impl Lane {
                     Sockets::Pooled => self.ask(&shared).await,
                 }
             };
-            match within(patience.as_mut(), once).await {
+            let ended = within(patience.as_mut(), once).await;
+            shared.lookout.saw();
+            match ended {
                 Some(Ok(took)) => {
                     self.life.set(Instant::now());
                     let mut tally = shared.tally.borrow_mut();
@@ -282,17 +282,9 @@ fn interrupted() -> Broken {
     Broken { fault: Fault::new(Stage::Connect, Kind::Interrupted), text }
 }
 
-/// Ends a little after a stop was asked. While it is waited for, it keeps a spinning thread awake.
-async fn patience(stop: &Stop, spin: bool) {
-    let mut asked = pin!(stop.asked());
-    std::future::poll_fn(|cx| {
-        let asked = asked.as_mut().poll(cx);
-        if spin && asked.is_pending() {
-            cx.waker().wake_by_ref();
-        }
-        asked
-    })
-    .await;
+/// Ends a little after a stop was asked.
+async fn patience(stop: &Stop) {
+    stop.asked().await;
     sleep(AFTER_STOP).await;
 }
 

@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use super::agenda::{Agenda, Turn, Work};
 use super::alarms::Alarms;
 use super::flight::Flight;
+use super::lookout::Lookout;
 use super::pass::{self, Around, Ending, Pass, PassSpec};
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
-use crate::dataset::Place;
+use crate::dataset::{Dataset, Place};
 use crate::driver::{AnyDriver, Connector, Driver, Traffic};
 use crate::plan::{Load, Until};
 use crate::record::{Base, Ledger};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub stop: Stop,
     /// Wakes connections at intended moments; `None` if the system gave no timer.
     pub alarms: Option<Alarms>,
+    /// Keeps the thread awake while replies are about to come.
+    pub lookout: Lookout,
     /// Limits how many connections are being opened at once, so that a large fleet does not overrun the accept queue.
     pub opening: Semaphore,
     /// Counts of the admission.
@@ -68,8 +71,8 @@ pub struct Connection {
 
 impl Connection {
     /// Connection `number` of `connections` of `client`, not opened yet.
-    pub fn new(client: u32, number: u32, connections: u32, keys: u64, base: Base) -> Self {
-        let share = Share::new(client, number, connections, keys);
+    pub fn new(client: u32, number: u32, connections: u32, dataset: &Dataset, base: Base) -> Self {
+        let share = Share::new(client, number, connections, dataset.keys(), dataset.order(), dataset.seed());
         Self {
             client,
             number,
@@ -103,7 +106,7 @@ impl Connection {
     /// Runs a pass over its keys. Every one of them is settled when this returns.
     pub async fn pass(&mut self, spec: PassSpec, shared: &Shared) {
         let dataset = shared.connector.dataset();
-        let (turn, share) = (self.turn(spec.connections), self.share_of(&spec.load));
+        let (turn, share) = (self.turn(spec.connections), self.share_of(&spec.load, dataset));
         let mut agenda = Agenda::new(spec.work, &spec.load, turn, share, dataset, spec.start);
         pass::count_scheduled(agenda.scheduled(), self.client, &mut shared.tally.borrow_mut());
         match (spec.work, spec.load.until) {
@@ -146,9 +149,9 @@ impl Connection {
     ) -> Result<Ending, ()> {
         let before = driver.traffic();
         let tally = &shared.tally;
-        let around =
-            Around { dataset: shared.connector.dataset(), tally, stop: &shared.stop, alarms: shared.alarms.as_ref() };
-        let share = self.share_of(&spec.load);
+        let Shared { connector, stop, alarms, lookout, .. } = shared;
+        let around = Around { dataset: connector.dataset(), tally, stop, alarms: alarms.as_ref(), lookout };
+        let share = self.share_of(&spec.load, around.dataset);
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(driver).await.map_err(drop);
         let Traffic { sent, received } = driver.traffic();
@@ -159,8 +162,9 @@ impl Connection {
     }
 
     /// Its keys in a pass.
-    fn share_of(&self, load: &Load) -> Share {
-        load.keys.map_or(self.share, |keys| self.share.among_first(keys))
+    fn share_of(&self, load: &Load, dataset: &Dataset) -> Share {
+        let Some(keys) = load.keys else { return self.share };
+        self.share.among_first(keys, dataset.order(), dataset.seed())
     }
 
     /// Whether the connection was lost with writes in flight, told once.

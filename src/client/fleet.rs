@@ -21,7 +21,7 @@ use super::worker::{self, Counted, Order, Worker};
 use crate::dataset::{Place, Version};
 use crate::driver::Connector;
 use crate::plan::{Churn, Clients, DriverKind, Load, Timeouts};
-use crate::record::{Base, ClientRecord, Recorder};
+use crate::record::{Base, ClientRecord, Idled, LoadThread, Recorder};
 
 /// What keeps a fleet from loading.
 #[derive(Debug, Error)]
@@ -80,12 +80,11 @@ pub struct Fleet {
     /// Of all clients together.
     connections: u64,
     stagger: Duration,
-    spin: bool,
     stop: Stop,
 }
 
 struct Thread {
-    tid: Pid,
+    seen: LoadThread,
     orders: mpsc::Sender<Order>,
     handle: Option<JoinHandle<io::Result<()>>>,
 }
@@ -106,17 +105,20 @@ impl Fleet {
         let mut threads = Vec::new();
         for (number, members) in (0u32..).zip(deal(clients)) {
             let core = clients.cpus.as_ref().and_then(|cpus| cpus.get(number as usize % cpus.len().max(1)).copied());
-            let keys = connector.dataset().keys();
             let (connections, opening) = (clients.connections, clients.opening);
             let (connector, stop, snapshots) = (connector.clone(), stop.clone(), snapshots.clone());
+            let idled = Idled::default();
+            let lookout = (idled.clone(), clients.spin);
             let worker = move || {
                 let connections = members
                     .into_iter()
-                    .map(|(client, connection)| Connection::new(client, connection, connections, keys, base))
+                    .map(|(client, connection)| {
+                        Connection::new(client, connection, connections, connector.dataset(), base)
+                    })
                     .collect();
-                Worker::new(number, connector, opening, stop, connections, snapshots)
+                Worker::new(number, connector, opening, stop, connections, snapshots, lookout)
             };
-            threads.push(Thread::start(number, core, clients, worker).await?);
+            threads.push(Thread::start(number, core, clients, idled, worker).await?);
         }
         Ok(Self {
             threads,
@@ -124,14 +126,13 @@ impl Fleet {
             timeouts,
             connections: clients.connections_in_all(),
             stagger: clients.stagger,
-            spin: clients.spin,
             stop: stop.clone(),
         })
     }
 
-    /// The system's ids of the loading threads.
-    pub fn thread_ids(&self) -> Vec<i32> {
-        self.threads.iter().map(|thread| thread.tid.as_raw()).collect()
+    /// The loading threads, for whoever watches them.
+    pub fn threads(&self) -> Vec<LoadThread> {
+        self.threads.iter().map(|thread| thread.seen.clone()).collect()
     }
 
     /// Opens all connections.
@@ -184,7 +185,6 @@ impl Fleet {
             threads: self.threads.len() as u32,
             start: Instant::now(),
             timeouts: self.timeouts,
-            spin: self.spin,
         };
         Ok(merge(self.all(|reply| Order::Churn(spec, reply)).await?))
     }
@@ -212,7 +212,7 @@ impl Fleet {
         let PassOrder { work, version, load } = order;
         let Timeouts { command, silence, .. } = self.timeouts;
         let connections = self.connections;
-        PassSpec { work, version, load, connections, start: Instant::now(), command, silence, spin: self.spin }
+        PassSpec { work, version, load, connections, start: Instant::now(), command, silence }
     }
 
     /// Gives an order to every thread, then waits for all of them.
@@ -254,11 +254,11 @@ impl Thread {
         number: u32,
         core: Option<usize>,
         clients: &Clients,
+        idled: Idled,
         worker: impl FnOnce() -> Worker + Send + 'static,
     ) -> Result<Self, FleetError> {
         let (orders, inbox) = mpsc::channel(4);
         let (ready, started) = oneshot::channel();
-        let spin = clients.spin;
         let stack_bytes = match clients.driver {
             DriverKind::Socket => STACK_BYTES,
             DriverKind::Fred => FRED_STACK_BYTES,
@@ -268,10 +268,10 @@ impl Thread {
                 let pinned = core.map_or(Ok(()), pin);
                 let fine = pinned.is_ok();
                 let _ = ready.send(pinned.map(|()| gettid()));
-                if fine { worker::block_on(worker, inbox, spin) } else { Ok(()) }
+                if fine { worker::block_on(worker, inbox) } else { Ok(()) }
             })?;
         let tid = started.await.map_err(|_| FleetError::Panicked)??;
-        Ok(Self { tid, orders, handle: Some(handle) })
+        Ok(Self { seen: LoadThread { tid: tid.as_raw(), idled }, orders, handle: Some(handle) })
     }
 }
 

@@ -9,6 +9,7 @@ mod churn;
 mod connection;
 mod fleet;
 mod flight;
+mod lookout;
 mod moments;
 mod pass;
 pub mod progress;

@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::agenda::{Agenda, Amount, Work};
 use super::alarms::Alarms;
 use super::flight::Flight;
+use super::lookout::Lookout;
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
@@ -46,8 +47,6 @@ pub struct PassSpec {
     pub command: Duration,
     /// `timeouts.silence`
     pub silence: Duration,
-    /// Never sleep.
-    pub spin: bool,
 }
 
 /// What a pass finds on its thread.
@@ -61,6 +60,8 @@ pub struct Around<'a> {
     pub stop: &'a Stop,
     /// Finer than the event loop's timer; `None` where that must do.
     pub alarms: Option<&'a Alarms>,
+    /// Is told when something came.
+    pub lookout: &'a Lookout,
 }
 
 /// A server that dribbles bytes is never silent; without one whole reply it is given up after so many times the silence.
@@ -195,6 +196,7 @@ impl<'a> Pass<'a> {
             }
             match woke {
                 Woke::Driver(result) => {
+                    self.around.lookout.saw();
                     self.settle(&mut done);
                     result?;
                     // A driver that is always ready would never let the stop be seen.
@@ -282,9 +284,6 @@ impl<'a> Pass<'a> {
                 }
                 // Without budget both have looked at nothing, and are to be asked again.
                 self.alarms_set = has_budget_remaining();
-            }
-            if self.spec.spin {
-                cx.waker().wake_by_ref();
             }
             Poll::Pending
         })

@@ -1,5 +1,6 @@
 //! A loading thread: its own runtime, its own connections, nothing shared with another one under load.
 
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::alarms::Alarms;
 use super::churn::{self, ChurnSpec, Lane};
 use super::connection::{Connection, LostConnection, Shared};
+use super::lookout::{Lookout, Patience};
 use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::tally::Tally;
 use crate::dataset::Place;
 use crate::driver::Connector;
-use crate::plan::Opening;
-use crate::record::{ClientRecord, Recorder};
+use crate::plan::{Load, Opening, Pipeline, Replies};
+use crate::record::{ClientRecord, Idled, Recorder};
 
 use super::stop::Stop;
 
@@ -54,6 +56,7 @@ const OPENING_AT_ONCE: usize = 64;
 /// A loading thread's state.
 pub struct Worker {
     thread: u32,
+    spin: bool,
     shared: Rc<Shared>,
     connections: Vec<Connection>,
     snapshots: mpsc::Sender<Snapshot>,
@@ -68,6 +71,7 @@ impl Worker {
         stop: Stop,
         connections: Vec<Connection>,
         snapshots: mpsc::Sender<Snapshot>,
+        (idled, spin): (Idled, bool),
     ) -> Self {
         let at_once = match opening {
             Opening::Paced => OPENING_AT_ONCE,
@@ -77,11 +81,12 @@ impl Worker {
             connector,
             stop,
             alarms: Alarms::new().ok(),
+            lookout: Lookout::new(idled),
             opening: Semaphore::new(at_once),
             admission: Tally::default().into(),
             tally: Tally::default().into(),
         };
-        Self { thread, shared: Rc::new(shared), connections, snapshots }
+        Self { thread, spin, shared: Rc::new(shared), connections, snapshots }
     }
 
     /// Serves orders until there is nobody left to give any.
@@ -91,7 +96,7 @@ impl Worker {
             match order {
                 Order::Admit(reply) => {
                     self.begin(&self.shared.admission, false);
-                    self.run(|mut connection, shared| async move {
+                    self.run(Patience::None, |mut connection, shared| async move {
                         connection.admit(&shared).await;
                         connection
                     })
@@ -100,7 +105,7 @@ impl Worker {
                 }
                 Order::Pass(spec, reply) => {
                     self.begin(&self.shared.tally, spec.load.is_open_loop());
-                    self.run(move |mut connection, shared| async move {
+                    self.run(self.patience(&spec.load), move |mut connection, shared| async move {
                         connection.pass(spec, &shared).await;
                         connection
                     })
@@ -110,7 +115,7 @@ impl Worker {
                 Order::AdmitAndPass(stagger, spec, reply) => {
                     self.begin(&self.shared.admission, false);
                     self.begin(&self.shared.tally, spec.load.is_open_loop());
-                    self.run(move |mut connection, shared| async move {
+                    self.run(self.patience(&spec.load), move |mut connection, shared| async move {
                         let start = spec.start + stagger * connection.client();
                         tokio::select! {
                             () = sleep_until(start) => connection.admit(&shared).await,
@@ -143,12 +148,23 @@ impl Worker {
         }
     }
 
+    /// How long the thread looks for replies before it sleeps.
+    fn patience(&self, load: &Load) -> Patience {
+        let in_flight = match load.pipeline {
+            Pipeline::Window(window) if load.rate.is_none() && load.replies == Replies::Await => {
+                Some(self.connections.len() as u64 * u64::from(window))
+            }
+            Pipeline::Window(_) | Pipeline::All => None,
+        };
+        Patience::of(self.spin, in_flight)
+    }
+
     fn begin(&self, tally: &std::cell::RefCell<Tally>, open: bool) {
         tally.replace(Tally::new(open, self.connections.iter().map(Connection::client)));
     }
 
     /// Runs `work` on all connections at once, telling of the thread's progress meanwhile.
-    async fn run<F>(&mut self, work: impl Fn(Connection, Rc<Shared>) -> F)
+    async fn run<F>(&mut self, patience: Patience, work: impl Fn(Connection, Rc<Shared>) -> F)
     where
         F: Future<Output = Connection> + 'static,
     {
@@ -156,7 +172,7 @@ impl Worker {
         for connection in self.connections.drain(..) {
             tasks.spawn_local(work(connection, Rc::clone(&self.shared)));
         }
-        self.connections = self.together(tasks).await;
+        self.connections = self.together(tasks, patience).await;
     }
 
     /// Runs this thread's lanes of a connect phase: a pool is opened as a whole before the first connection is lent.
@@ -167,19 +183,20 @@ impl Worker {
         for lane in lanes {
             opening.spawn_local(lane.open(Rc::clone(&self.shared)));
         }
-        let lanes: Vec<Lane> = self.together(opening).await;
+        let lanes: Vec<Lane> = self.together(opening, Patience::None).await;
         let mut running = JoinSet::new();
         for lane in lanes {
             running.spawn_local(lane.run(Rc::clone(&self.shared)));
         }
-        self.together(running).await;
+        self.together(running, Patience::of(self.spin, None)).await;
     }
 
     /// Waits until all tasks are done, telling of the thread's progress meanwhile. Returns what they came to.
-    async fn together<T: 'static>(&self, mut tasks: JoinSet<T>) -> Vec<T> {
+    async fn together<T: 'static>(&self, mut tasks: JoinSet<T>, patience: Patience) -> Vec<T> {
         let mut done = Vec::with_capacity(tasks.len());
         let mut tick = interval(SNAPSHOT_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut awake = pin!(self.shared.lookout.keep(patience));
         loop {
             tokio::select! {
                 finished = tasks.join_next() => match finished {
@@ -190,6 +207,7 @@ impl Worker {
                 },
                 _ = tick.tick() => self.tell(),
                 () = ring(self.shared.alarms.as_ref()) => {}
+                () = &mut awake => {}
             }
         }
         self.tell();
@@ -226,14 +244,8 @@ async fn ring(alarms: Option<&Alarms>) {
 ///
 /// # Errors
 /// The system gave no event loop.
-pub fn block_on(worker: impl FnOnce() -> Worker, orders: mpsc::Receiver<Order>, spin: bool) -> std::io::Result<()> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_io().enable_time();
-    if spin {
-        // Look for new events at every turn instead of every sixty-first.
-        builder.event_interval(1);
-    }
-    let runtime = builder.build()?;
+pub fn block_on(worker: impl FnOnce() -> Worker, orders: mpsc::Receiver<Order>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     LocalSet::new().block_on(&runtime, async move { worker().serve(orders).await });
     Ok(())
 }

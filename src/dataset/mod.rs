@@ -17,7 +17,7 @@ mod value;
 
 pub use author::{Author, Mix};
 pub use fields::{Field, HashReading};
-pub use order::Order;
+pub use order::{Order, Walk};
 pub use pick::{Pick, Picker};
 pub use shift::Shift;
 pub use stream::LongReading;

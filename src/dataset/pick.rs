@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal, Zipf};
 
-use super::order::shuffled;
+use super::order::{Order, Walk};
 
 /// How the keys of a mix are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl Pick {
 #[derive(Clone, Debug)]
 pub struct Picker {
     random: SmallRng,
-    seed: u64,
+    /// Which key has which rank of popularity.
+    ranks: Walk,
     len: u64,
     kind: Kind,
 }
@@ -65,7 +66,8 @@ impl Picker {
             Pick::Gaussian => Normal::new(many / 2.0, many / 6.0).map_or(Kind::Uniform, Kind::Gaussian),
             Pick::Hot => Kind::Hot { keys: ((many * HOT_KEYS) as u64).max(1) },
         };
-        Self { random: SmallRng::seed_from_u64(seed), seed, len: len.max(1), kind }
+        let ranks = Walk::new(Order::Shuffled, seed, len.max(1));
+        Self { random: SmallRng::seed_from_u64(seed), ranks, len: len.max(1), kind }
     }
 
     /// The next one.
@@ -75,7 +77,7 @@ impl Picker {
             Kind::Uniform => self.random.random_range(0..self.len),
             Kind::Zipf(zipf) => {
                 let rank = zipf.sample(&mut self.random) as u64;
-                shuffled(self.seed, (rank - 1).min(last), self.len)
+                self.ranks.at((rank - 1).min(last))
             }
             Kind::Gaussian(normal) => loop {
                 let at = normal.sample(&mut self.random);
@@ -89,7 +91,7 @@ impl Picker {
                 let hot = keys == self.len || self.random.random_bool(HOT_REQUESTS);
                 let rank =
                     if hot { self.random.random_range(0..keys) } else { self.random.random_range(keys..self.len) };
-                shuffled(self.seed, rank, self.len)
+                self.ranks.at(rank)
             }
         }
     }

@@ -278,31 +278,50 @@ fn digits(number: u64) -> usize {
     guess + usize::from(number >= POWERS[guess])
 }
 
-/// Room for the digits of any number, in whole eights.
-const ROOM: usize = 24;
+const EIGHT: u64 = 100_000_000;
 
 fn write_number(number: u64, width: usize, out: &mut Vec<u8>) {
-    // The digits end in the middle. Behind them is only what lets a copy of fixed length, which is cheap, begin anywhere.
-    let mut text = [b'0'; 2 * ROOM];
-    let (mut at, mut rest) = (ROOM, number);
-    while rest > 0 {
-        at -= 8;
-        text[at..at + 8].copy_from_slice(&eight_digits((rest % 100_000_000) as u32));
-        rest /= 100_000_000;
-    }
     let (start, len) = (out.len(), digits(number).max(width));
-    out.extend_from_slice(&text[ROOM - len..][..ROOM]);
+    if len > 16 {
+        out.resize(start + len - 16, b'0');
+        let mut rest = number / (EIGHT * EIGHT);
+        for digit in out[start..].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+    // Sixteen digits in a register, the first one lowest; those that are too many are shifted out. What is appended has a fixed
+    // length, which is cheap.
+    let (upper, lower) = (eight_digits(number / EIGHT % EIGHT), eight_digits(number % EIGHT));
+    let sixteen = u128::from(lower) << 64 | u128::from(upper);
+    out.extend_from_slice(&(sixteen >> (8 * 16usize.saturating_sub(len))).to_le_bytes());
     out.truncate(start + len);
 }
 
-/// The digits of a number below 10⁸, all at once in the lanes of one word.
-fn eight_digits(number: u32) -> [u8; 8] {
-    let number = u64::from(number);
+/// The digits of a number below 10⁸, all at once in the lanes of one word, the first one lowest.
+fn eight_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     // Division by 100 and by 10 as a multiplication, exact below 10,000 and 100.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     let ones = tens | ((twos - 10 * tens) << 8);
-    (ones + 0x3030_3030_3030_3030).to_le_bytes()
+    ones + 0x3030_3030_3030_3030
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_written_with_their_zeros(number: u64, cut in 0u32..64, width in 0usize..=MAX_WIDTH) {
+            let number = number >> cut;
+            let mut out = b"before".to_vec();
+            write_number(number, width, &mut out);
+            prop_assert_eq!(String::from_utf8(out).expect("text"), format!("before{number:0width$}"));
+        }
+    }
 }

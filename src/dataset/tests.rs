@@ -226,20 +226,6 @@ fn sizes_keep_their_weights() {
     assert_eq!(Sizes::weighted(&[(1, 0)]), None);
 }
 
-#[test]
-fn a_shuffled_pass_jumps_about() {
-    for len in [1000, 20_000, 1_000_000] {
-        let order: Vec<_> = (0..1000).map(|at| Order::Shuffled.at(7, at, len)).collect();
-        let jumps: u64 = order.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
-        // Two places drawn at random are a third of the whole apart.
-        let mean = jumps as f64 / 999.0 / len as f64;
-        assert!((0.28..0.39).contains(&mean), "{mean} of {len}");
-        let other: Vec<_> = (0..1000).map(|at| Order::Shuffled.at(8, at, len)).collect();
-        let same = order.iter().zip(&other).filter(|(a, b)| a == b).count();
-        assert!(same < 20, "{same} of {len}");
-    }
-}
-
 proptest! {
     #[test]
     fn an_author_is_opened_as_it_was_sealed(seed: u64, client in 0u32..1 << 20, index in 0u64..1 << 40, version: u16) {
@@ -256,13 +242,6 @@ proptest! {
     #[test]
     fn nobody_wrote_random_bits(seed: u64, bits in 0u128..1 << 122) {
         prop_assert_eq!(Mix::new(seed, 1).open(bits), None);
-    }
-
-    #[test]
-    fn a_shuffled_pass_meets_every_key_once(seed: u64, len in 1u64..2000) {
-        let met: HashSet<_> = (0..len).map(|at| Order::Shuffled.at(seed, at, len)).collect();
-        prop_assert_eq!(met.len() as u64, len);
-        prop_assert!(met.iter().all(|&index| index < len));
     }
 
     #[test]

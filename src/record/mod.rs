@@ -5,6 +5,7 @@
 mod errors;
 mod latency;
 mod ledger;
+mod thread;
 mod versions;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::dataset::{Owner, Version};
 pub use errors::{ErrorCount, Errors};
 pub use latency::{Latency, Percentile};
 pub use ledger::{Base, Class, Fate, Found, Ledger};
+pub use thread::{Idled, LoadThread};
 
 /// Requests of a phase. `scheduled` is the sum of the rest, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

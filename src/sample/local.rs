@@ -8,6 +8,7 @@ use super::kernel::field;
 use super::process::{ProcessProbe, ThreadProbe, ThreadUsage};
 use super::pseudo::Pseudo;
 use super::throttle::Throttle;
+use crate::record::Idled;
 
 /// One reading. Times and counts go on; what cannot be read is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl LocalProbe {
     pub fn of(pid: i32, port: Option<u16>) -> Option<Self> {
         let process = ProcessProbe::of(pid)?;
         Some(Self {
-            main: process.thread(pid),
+            main: process.thread(pid, Idled::default()),
             process,
             throttle: Throttle::of(pid),
             netstat: Pseudo::open(format!("/proc/{pid}/net/netstat")),
@@ -73,12 +74,14 @@ impl LocalProbe {
     }
 }
 
-/// The accept queue of the socket that listens on `port`. Listening sockets stand first in these files, so that however many
-/// connections there are, only the first lines are read, and written by the kernel.
+/// The accept queue of the socket that listens on `port`. Listening sockets stand first in these files. They are read line by
+/// line, since the kernel makes up as many lines as are asked for: behind the last of them it goes through a table of all
+/// connections that there could be, which takes milliseconds.
 fn listening(path: &str, port: u16) -> Option<u64> {
-    let lines = BufReader::new(File::open(path).ok()?).lines().skip(1);
-    let listening = lines.map_while(|line| waiting(&line.ok()?));
-    listening.filter(|(found, _)| *found == port).map(|(_, queue)| queue).max()
+    const LINE: usize = 150;
+    let lines = BufReader::with_capacity(LINE, File::open(path).ok()?).lines().skip(1);
+    let mut listening = lines.map_while(|line| waiting(&line.ok()?));
+    listening.find(|(found, _)| *found == port).map(|(_, queue)| queue)
 }
 
 /// Port and accept queue of a line's socket; `None` if it does not listen.

@@ -8,6 +8,7 @@ use super::local::{Local, LocalProbe};
 use super::process::{ProcessProbe, ThreadProbe, ThreadUsage, Usage};
 use super::section::Moment;
 use super::throttle::Throttle;
+use crate::record::LoadThread;
 
 /// All probes of this machine.
 pub struct Probes {
@@ -66,13 +67,13 @@ impl Probes {
     }
 
     /// These threads load from now on. Returns the first reading of each that is new.
-    pub fn watch_threads(&mut self, tids: &[i32]) -> Vec<(i32, ThreadUsage)> {
-        self.threads.retain(|(tid, _)| tids.contains(tid));
+    pub fn watch_threads(&mut self, threads: &[LoadThread]) -> Vec<(i32, ThreadUsage)> {
+        self.threads.retain(|(tid, _)| threads.iter().any(|thread| thread.tid == *tid));
         let mut first = Vec::new();
-        for &tid in tids {
+        for LoadThread { tid, idled } in threads.iter().cloned() {
             let known = self.threads.iter().any(|(known, _)| *known == tid);
             if let (false, Some(own)) = (known, &self.own)
-                && let Some(probe) = own.thread(tid)
+                && let Some(probe) = own.thread(tid, idled)
             {
                 first.extend(probe.read().map(|usage| (tid, usage)));
                 self.threads.push((tid, probe));

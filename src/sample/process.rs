@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use procfs::process::{LimitValue, Process, Task};
 
+use crate::record::Idled;
+
 /// A process's reading; times are since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -20,7 +22,7 @@ pub struct Usage {
 /// A thread's reading; times are since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
-    /// On a core: in nanoseconds where the kernel keeps scheduler statistics, else in clock ticks.
+    /// At work on a core, which looking for replies in vain is not: in nanoseconds where the kernel keeps scheduler statistics, else in clock ticks.
     pub busy: Duration,
     /// Ready to run and waiting for a core; `None` without scheduler statistics.
     pub waiting: Option<Duration>,
@@ -70,8 +72,8 @@ impl ProcessProbe {
     }
 
     /// One of its threads; `None` if there is none.
-    pub fn thread(&self, tid: i32) -> Option<ThreadProbe> {
-        self.process.task_from_tid(tid).ok().map(|task| ThreadProbe { task })
+    pub fn thread(&self, tid: i32, idled: Idled) -> Option<ThreadProbe> {
+        self.process.task_from_tid(tid).ok().map(|task| ThreadProbe { task, idled })
     }
 }
 
@@ -79,20 +81,23 @@ impl ProcessProbe {
 #[derive(Debug)]
 pub struct ThreadProbe {
     task: Task,
+    idled: Idled,
 }
 
 impl ThreadProbe {
     /// A reading; `None` once the thread has ended.
     pub fn read(&self) -> Option<ThreadUsage> {
+        let idled = self.idled.read();
         // Kernels without scheduler statistics have no such file, or leave it at zero.
         match self.task.schedstat() {
             Ok(stat) if stat.sum_exec_runtime > 0 => Some(ThreadUsage {
-                busy: Duration::from_nanos(stat.sum_exec_runtime),
+                busy: Duration::from_nanos(stat.sum_exec_runtime).saturating_sub(idled),
                 waiting: Some(Duration::from_nanos(stat.run_delay)),
             }),
             _ => {
                 let stat = self.task.stat().ok()?;
-                Some(ThreadUsage { busy: from_ticks(stat.utime.saturating_add(stat.stime)), waiting: None })
+                let busy = from_ticks(stat.utime.saturating_add(stat.stime)).saturating_sub(idled);
+                Some(ThreadUsage { busy, waiting: None })
             }
         }
     }
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn a_busy_thread_is_seen_to_be_busy() {
         let own = ProcessProbe::own().expect("/proc/self is readable");
-        let thread = own.thread(this_thread()).expect("this thread runs");
+        let thread = own.thread(this_thread(), Idled::default()).expect("this thread runs");
         let before = thread.read().expect("this thread runs");
         // Works until the kernel has counted 20 ms more, however long that takes on a crowded machine.
         let mut after = before;
@@ -140,11 +145,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_no_work_is_left_out() {
+        let own = ProcessProbe::own().expect("/proc/self is readable");
+        let idled = Idled::default();
+        let thread = own.thread(this_thread(), idled.clone()).expect("this thread runs");
+        idled.add(Duration::from_secs(3600));
+        assert_eq!(thread.read().expect("this thread runs").busy, Duration::ZERO);
+    }
+
+    #[test]
     fn a_thread_that_ended_has_no_reading() {
         let own = ProcessProbe::own().expect("/proc/self is readable");
         let tid = std::thread::spawn(this_thread).join().expect("it only returns its id");
         // The kernel may take a moment to let go of a joined thread.
-        while own.thread(tid).and_then(|thread| thread.read()).is_some() {
+        while own.thread(tid, Idled::default()).and_then(|thread| thread.read()).is_some() {
             std::thread::yield_now();
         }
         assert!(ProcessProbe::of(-1).is_none());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::process::{ThreadUsage, Usage};
 use super::server::Reading;
 use super::{Process, Server};
+use crate::record::LoadThread;
 
 /// The share of time between two readings of one cumulative counter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,8 +89,8 @@ impl Rates {
     }
 
     /// Only these threads load from now on. Ids are reused, so the others are forgotten.
-    pub fn keep_threads(&mut self, tids: &[i32]) {
-        self.threads.retain(|tid, _| tids.contains(tid));
+    pub fn keep_threads(&mut self, threads: &[LoadThread]) {
+        self.threads.retain(|tid, _| threads.iter().any(|thread| thread.tid == *tid));
     }
 
     /// The server's reading that came in at `at`. Counted by the server's own clock where it tells: an answer that was
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(rates.thread(ms(0), 8, &at(0, 0)), None);
         assert_eq!(rates.thread(ms(1000), 7, &at(700, 300)), Some((60.0, Some(90.0))));
         assert_eq!(rates.thread(ms(1000), 8, &ThreadUsage { busy: ms(10), waiting: None }), Some((1.0, None)));
-        rates.keep_threads(&[8]);
+        rates.keep_threads(&[LoadThread { tid: 8, ..LoadThread::default() }]);
         assert_eq!(rates.thread(ms(2000), 7, &at(0, 0)), None, "a reused id is another thread");
     }
 

@@ -26,21 +26,17 @@ pub struct Known {
     pub ceiling: Option<f64>,
     /// How late requests were sent, and the latency limit that they were judged by.
     pub send_lag: Option<(Duration, Duration)>,
-    /// The threads never sleep, so being on a core is no work.
-    pub spin: bool,
 }
 
-/// A thread's share of the time: between these two, since empty spins cannot be told from work.
+/// A thread's share of the time. Looking for replies in vain is no work, and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// On a core, in seconds per second.
+    /// At work on a core, in seconds per second.
     pub busy: f64,
     /// Ready to run and waiting for a core; 0 if the kernel does not tell.
     pub waiting: f64,
     /// Kept off the cores by a quota; 0 if that cannot be seen.
     pub throttled: f64,
-    /// Being on a core may be spinning.
-    pub spins: bool,
 }
 
 /// What shows that the generator was the bottleneck.
@@ -83,14 +79,13 @@ pub struct PhaseBound {
 
 impl Pressure {
     /// Of a thread, in a section that took `wall`.
-    fn of(thread: &ThreadUsage, section: &Section, spins: bool) -> Self {
+    fn of(thread: &ThreadUsage, section: &Section) -> Self {
         let share = |time: Duration| time.as_secs_f64() / section.wall.as_secs_f64();
         Self {
             busy: share(thread.busy),
             waiting: share(thread.waiting.unwrap_or_default()),
             // Counted over all cores: one thread cannot have lost more than the time that it was not running.
             throttled: share(section.throttled.unwrap_or_default()).min((1.0 - share(thread.busy)).max(0.0)),
-            spins,
         }
     }
 
@@ -99,23 +94,14 @@ impl Pressure {
         self.waiting.max(self.throttled)
     }
 
-    /// Busy or held up, at least.
-    pub fn at_least(&self) -> f64 {
-        if self.spins { self.held_up() } else { self.at_most() }
-    }
-
-    /// Busy or held up, at most.
-    pub fn at_most(&self) -> f64 {
+    /// Busy or held up.
+    pub fn share(&self) -> f64 {
         self.busy + self.held_up()
     }
 
-    /// Whether it had no time left; `None` if spinning hides that.
-    fn is_pressed(&self) -> Option<bool> {
-        match (self.at_least() > PRESSED, self.at_most() > PRESSED) {
-            (true, _) => Some(true),
-            (false, false) => Some(false),
-            (false, true) => None,
-        }
+    /// Whether it had no time left.
+    fn is_pressed(&self) -> bool {
+        self.share() > PRESSED
     }
 }
 
@@ -125,18 +111,10 @@ pub fn judge_phase(phase: &PhaseOutcome, section: Option<&Section>, known: Known
     let section = section.filter(|section| section.wall >= SHORTEST);
     let server = section.and_then(Section::server);
     verdict.server = server.and_then(|server| server.share());
-    let pressures = section.map(|section| {
-        section.threads.iter().map(|thread| Pressure::of(thread, section, known.spin)).collect::<Vec<_>>()
-    });
-    let hardest = pressures.iter().flatten().max_by(|a, b| a.at_most().total_cmp(&b.at_most()));
-    verdict.pressure = hardest.copied();
-    let pressed = pressures.as_deref().and_then(|all| {
-        let found: Vec<_> = all.iter().map(Pressure::is_pressed).collect();
-        any(&found).filter(|_| !all.is_empty())
-    });
-    let pressing = pressures.iter().flatten().filter(|pressure| pressure.is_pressed() == Some(true));
-    let worst = pressing.max_by(|a, b| a.at_least().total_cmp(&b.at_least()));
-    verdict.signs.extend(worst.copied().map(Sign::Pressed));
+    let pressures =
+        section.iter().flat_map(|section| section.threads.iter().map(|thread| Pressure::of(thread, section)));
+    verdict.pressure = pressures.max_by(|a, b| a.share().total_cmp(&b.share()));
+    verdict.signs.extend(verdict.pressure.filter(Pressure::is_pressed).map(Sign::Pressed));
     let achieved = phase.record.requests.ok as f64 / phase.seconds.max(1e-9);
     if let Some(ceiling) = known.ceiling.filter(|ceiling| achieved > NEAR_CEILING * ceiling) {
         verdict.signs.push(Sign::NearCeiling { achieved, ceiling });
@@ -147,23 +125,14 @@ pub fn judge_phase(phase: &PhaseOutcome, section: Option<&Section>, known: Known
     // Most of the time at 0.9 is not "below", even if the last client's end pulls the mean down.
     let server_idle = server
         .map(|server| server.share().is_some_and(|share| share < SERVER_IDLE) && server.busy * 2 < server.observed);
-    verdict.bound = match (server_idle, verdict.signs.is_empty(), pressed) {
-        (Some(false), _, _) => Some(false),
-        (Some(true), false, _) => Some(true),
-        (None, false, _) => None,
-        // What was not measured (ceiling, lag) does not count against the generator; what spinning hides does.
-        (_, true, Some(false)) => Some(false),
-        (_, true, _) => known.ceiling.filter(|_| known.spin && server_idle == Some(true)).map(|_| false),
+    verdict.bound = match (server_idle, verdict.signs.is_empty()) {
+        (Some(false), _) => Some(false),
+        (Some(true), false) => Some(true),
+        (None, false) => None,
+        // What was not measured (ceiling, lag) does not count against the generator; that no thread was seen does.
+        (_, true) => verdict.pressure.map(|_| false),
     };
     verdict
-}
-
-/// Whether any is so; `None` if that depends on one that is not known.
-fn any(all: &[Option<bool>]) -> Option<bool> {
-    if all.contains(&Some(true)) {
-        return Some(true);
-    }
-    (!all.contains(&None)).then_some(false)
 }
 
 /// The verdict on a run: bound if a phase was; not bound if most of the time under load could be judged and was not.

@@ -150,7 +150,6 @@ pub fn bounds(plan: &Plan, run: &RunOutcome, ceilings: &[Ceiling]) -> Vec<PhaseB
             // One that was passed was measured in a bad moment, and says nothing.
             ceiling: ceiling.map(|ceiling| ceiling.requests_per_second).filter(|most| rate(phase) <= *most),
             send_lag: lag.zip(limits::p99_of(&plan.limits, &phase.name)),
-            spin: plan.clients.spin,
         }
     };
     let phases = run.phases.iter().filter(|phase| phase.loads());

@@ -3,7 +3,7 @@
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use keyswarm_pure::dataset::{Alphabet, Dataset, KeyPattern, Order, Place, Sizes, Template, ValuePattern};
+use keyswarm_pure::dataset::{Alphabet, Dataset, KeyPattern, Order, Place, Sizes, Template, ValuePattern, Walk};
 use keyswarm_pure::wire::resp::{self, Scan};
 
 fn main() {
@@ -78,9 +78,10 @@ fn read_value(bencher: Bencher<'_, '_>, pattern: &str) {
 
 #[divan::bench(args = [1_000, 20_000, 1_000_000, 10_000_000])]
 fn order(bencher: Bencher<'_, '_>, len: u64) {
+    let walk = Walk::new(Order::Shuffled, 42, len);
     bencher.counter(ItemsCount::new(WINDOW)).bench_local(|| {
         for position in black_box(0..WINDOW) {
-            black_box(Order::Shuffled.at(42, position, len));
+            black_box(walk.at(position));
         }
     });
 }

@@ -6,15 +6,16 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
 
 use super::*;
+use crate::client::lookout::Lookout;
 use crate::dataset::{Dataset, KeyPattern, Order, ValuePattern};
 use crate::driver::Connector;
 use crate::plan::{DriverKind, Endpoint, Transport};
-use crate::record::Recorder;
+use crate::record::{Idled, Recorder};
 use crate::wire::dial::Dialer;
 use crate::wire::testserver::{TIMEOUTS, TestServer, endpoint, login};
 
 fn spec(times: u64, lanes: u32, sockets: Sockets) -> ChurnSpec {
-    ChurnSpec { times, lanes, sockets, clients: 1, threads: 1, start: Instant::now(), timeouts: TIMEOUTS, spin: false }
+    ChurnSpec { times, lanes, sockets, clients: 1, threads: 1, start: Instant::now(), timeouts: TIMEOUTS }
 }
 
 proptest! {
@@ -36,7 +37,8 @@ async fn churned(kind: DriverKind, endpoint: &Endpoint, spec: ChurnSpec, stop: S
     let dialer = Dialer::new(endpoint, &spec.timeouts).expect("no TLS");
     let connector = Connector::new(kind, dialer, endpoint.clone(), spec.timeouts, Arc::new(dataset));
     let (opening, tally) = (Semaphore::new(1), RefCell::new(Tally::new(false, [0])));
-    let shared = Rc::new(Shared { connector, stop, alarms: None, opening, admission: Tally::default().into(), tally });
+    let (lookout, admission) = (Lookout::new(Idled::default()), Tally::default().into());
+    let shared = Rc::new(Shared { connector, stop, alarms: None, lookout, opening, admission, tally });
     let run = async {
         let mut tasks = JoinSet::new();
         for lane in lanes(spec, 0) {

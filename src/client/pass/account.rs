@@ -17,7 +17,7 @@ pub(super) const THEN: u64 = 1 << 44;
 
 impl Pass<'_> {
     pub(super) fn client(&self) -> u32 {
-        self.share.place(0).client
+        self.share.client()
     }
 
     /// Keys of the request that is about a slot, or about the batch that begins at a position.
@@ -27,7 +27,7 @@ impl Pass<'_> {
 
     /// The slot of one of its keys.
     pub(super) fn slot_about(&self, about: u64, key: u64) -> u64 {
-        if self.agenda.is_batched() { self.share.slot(about + key, self.around.dataset) } else { about }
+        if self.agenda.is_batched() { self.share.slot(about + key) } else { about }
     }
 
     /// What a request of the flight is.

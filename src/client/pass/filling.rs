@@ -69,7 +69,7 @@ impl Pass<'_> {
 
     /// Sends the command for the next key, or the next batch of them.
     fn send_keys<D: Driver>(&mut self, driver: &mut D, due: Instant) -> Amount {
-        let (about, op) = self.agenda.take(self.around.dataset);
+        let (about, op) = self.agenda.take();
         let commands = self.agenda.commands(op);
         let (main, then) = (commands.main, commands.then);
         let keys = self.keys_about(about);

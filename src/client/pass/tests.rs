@@ -6,7 +6,7 @@ use crate::dataset::{KeyPattern, Order, Pick, ValuePattern};
 use crate::driver::Op;
 use crate::driver::scripted::{Fate as Script, ScriptedDriver};
 use crate::plan::{Arrivals, Mix, Pipeline, Rate, Until};
-use crate::record::{Base, Keys, Recorder};
+use crate::record::{Base, Idled, Keys, Recorder};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -41,7 +41,7 @@ impl Bench {
 
     /// The same, with what is left of the connection.
     async fn ended(&mut self, work: Work, version: Version, load: Load) -> (Recorder, Result<Ending, Broken>) {
-        let share = Share::new(0, 0, 1, 1000);
+        let share = Share::new(0, 0, 1, 1000, self.dataset.order(), self.dataset.seed());
         let spec = PassSpec {
             work,
             version,
@@ -50,7 +50,6 @@ impl Bench {
             start: Instant::now(),
             command: MS * 100,
             silence: MS * 300,
-            spin: false,
         };
         let tally = RefCell::new(Tally::new(load.is_open_loop(), [0]));
         let turn = Turn { number: 0, of: 1 };
@@ -61,7 +60,9 @@ impl Bench {
             (Work::Write, Until::Pass) => self.ledger.begin(version),
             (Work::Write | Work::Mix(_), _) => self.ledger.begin_versions(),
         }
-        let around = Around { dataset: &self.dataset, tally: &tally, stop: &self.stop, alarms: None };
+        let lookout = Lookout::new(Idled::default());
+        let around =
+            Around { dataset: &self.dataset, tally: &tally, stop: &self.stop, alarms: None, lookout: &lookout };
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(&mut self.driver).await;
         let (recorder, clients) = tally.into_inner().finish();

@@ -31,8 +31,8 @@ pub fn sign(sign: &Sign) -> String {
 
 /// "was busy for 0.10 s/s and waited for a core for 0.86 s/s".
 pub fn pressed(pressure: &Pressure) -> String {
-    let &Pressure { busy, waiting, throttled, spins } = pressure;
-    let mut text = format!("was {} for {busy:.2} s/s", if spins { "spinning or busy" } else { "busy" });
+    let &Pressure { busy, waiting, throttled } = pressure;
+    let mut text = format!("was busy for {busy:.2} s/s");
     if waiting >= 0.01 {
         text.push_str(&format!(", waiting for a core for {waiting:.2} s/s"));
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_bound_generator_is_told_with_numbers_and_advice() {
-        let pressure = Pressure { busy: 0.1, waiting: 0.86, throttled: 0.0, spins: false };
+        let pressure = Pressure { busy: 0.1, waiting: 0.86, throttled: 0.0 };
         let sign = Sign::Pressed(pressure);
         let phase = PhaseBound { phase: "write".into(), server: Some(0.2), signs: vec![sign], ..PhaseBound::default() };
         insta::assert_snapshot!(bound(&phase), @"keyswarm itself was the bottleneck in write: a loading thread was busy for 0.10 s/s, waiting for a core for 0.86 s/s, while the server's main thread used 0.20 s/s. Its rates and latencies are its own, not the server's. Give it a core of its own (`clients.cpus`).");

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::record::LoadThread;
+
 /// What the sampler must be told while the run goes on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched {
@@ -12,7 +14,7 @@ pub(super) struct Watched {
     pub border: u64,
     /// Which run, by its place in the result.
     pub run: usize,
-    pub threads: Vec<i32>,
+    pub threads: Vec<LoadThread>,
     pub server_pid: Option<i32>,
     pub server_port: Option<u16>,
 }
@@ -47,9 +49,9 @@ impl Handle {
         self.watched.send_modify(|watched| watched.border = (watched.border + 1) & !1);
     }
 
-    /// The loading threads (their ids, as the kernel counts threads) from now on.
-    pub fn threads(&self, tids: Vec<i32>) {
-        self.watched.send_modify(|watched| watched.threads = tids);
+    /// The loading threads from now on.
+    pub fn threads(&self, threads: Vec<LoadThread>) {
+        self.watched.send_modify(|watched| watched.threads = threads);
     }
 
     /// The server's process on this machine, and the port on which it listens.

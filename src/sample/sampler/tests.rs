@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::*;
+use crate::record::LoadThread;
 use crate::wire::fault::Fault;
 use crate::wire::testserver::TestServer;
 
@@ -52,7 +53,7 @@ async fn sampled(ask: &Arc<Script>, count: usize) -> (Vec<Arc<Sample>>, Outcome)
     let began = Instant::now().into_std();
     let (sampler, handle) = Sampler::new(SECOND, began, Some(Arc::clone(ask)), 0, out);
     handle.phase("write");
-    handle.threads(vec![nix::unistd::gettid().as_raw()]);
+    handle.threads(vec![LoadThread { tid: nix::unistd::gettid().as_raw(), ..LoadThread::default() }]);
     let task = tokio::spawn(sampler.run());
     let mut taken = Vec::new();
     while taken.len() < count {

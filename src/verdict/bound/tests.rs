@@ -68,17 +68,7 @@ fn a_quota_counts_like_waiting_and_is_not_counted_twice() {
     section.threads[0].waiting = Some(SECOND * 9);
     section.throttled = Some(SECOND * 30);
     let pressure = judge_phase(&phase(), Some(&section), Known::default()).pressure.expect("a thread");
-    assert!((pressure.at_most() - 1.0).abs() < 1e-9, "{pressure:?}");
-}
-
-#[test]
-fn spinning_is_not_working() {
-    let spin = Known { spin: true, ..Known::default() };
-    assert_eq!(bound(&section(Some(0.99), &[(1.0, 0.0)]), spin), Some(false), "the server is saturated");
-    assert_eq!(bound(&section(Some(0.5), &[(1.0, 0.0)]), spin), None, "busy may be idle");
-    assert_eq!(bound(&section(Some(0.1), &[(0.05, 0.95)]), spin), Some(true), "it waits for its core");
-    let known = Known { ceiling: Some(1_000_000.0), ..spin };
-    assert_eq!(bound(&section(Some(0.5), &[(1.0, 0.0)]), known), Some(false), "far below its own ceiling");
+    assert!((pressure.share() - 1.0).abs() < 1e-9, "{pressure:?}");
 }
 
 #[test]
@@ -89,7 +79,7 @@ fn the_own_ceiling_and_the_send_lag_count_while_the_server_has_room() {
     assert_eq!((bound(&idle, near), bound(&idle, lagging)), (Some(true), Some(true)));
     let busy = section(Some(0.95), &[(0.5, 0.0)]);
     assert_eq!((bound(&busy, near), bound(&busy, lagging)), (Some(false), Some(false)));
-    let far = Known { ceiling: Some(12_000.0), send_lag: Some((SECOND / 20, SECOND / 10)), ..Known::default() };
+    let far = Known { ceiling: Some(12_000.0), send_lag: Some((SECOND / 20, SECOND / 10)) };
     assert_eq!(bound(&idle, far), Some(false));
 }
 
