@@ -89,7 +89,7 @@ pub fn resolve(scenario: &Scenario, only: bool, cores: &[usize], faults: &mut Fa
         judge.fault(span, "`cleanup = \"unlink\"` removes the keys of each run after it, so the next would find none");
     }
     let limits = phases::limits(limits, &phases, &timeouts, &mut judge);
-    let search = search::search(search, &clients, &phases, data.as_ref(), &mut judge);
+    let search = search::search(search, &clients, &phases, &limits, data.as_ref(), &mut judge);
     let sample_interval = interval(sample, &mut judge);
     let mut server = server?;
     let server_cores = match &server {

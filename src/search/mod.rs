@@ -5,6 +5,7 @@
 //! *recovers*. Climb and bisect propose on one trial each; only confirming decides (`tally`).
 
 mod answer;
+mod flood;
 mod levels;
 mod machine;
 mod tally;
@@ -12,6 +13,7 @@ mod usl;
 mod weigh;
 
 pub use answer::{Answer, Bound, End, Recovery};
+pub use flood::{Flood, Flooded};
 pub use levels::{Levels, Width};
 pub use machine::Search;
 pub use tally::Standing;

@@ -36,6 +36,8 @@ pub struct Figures {
     pub keys_per_second: Option<f64>,
     /// The slowest phase's judged p99; in a connect burst that of the set-up.
     pub p99: Option<Percentile>,
+    /// By how much requests of an open loop left later than they could have, at the 99th percentile.
+    pub send_lag: Option<Percentile>,
     /// Timeouts.
     pub timeouts: Timeouts,
     /// All else that failed.
@@ -166,6 +168,7 @@ impl Figures {
         Self {
             keys_per_second: (seconds > 0.0).then(|| keys as f64 / seconds),
             p99,
+            send_lag: loads.iter().filter_map(|phase| phase.record.send_lag.percentile(99.0)).max_by_key(|lag| lag.us),
             timeouts: total.timeouts,
             errors: total.errors.rows().iter().map(|row| row.count).sum(),
             admitted: run.admission().map_or(0, |phase| phase.record.connects.admitted),

@@ -281,6 +281,12 @@ pub fn p99_of(limits: &Limits, phase: &str) -> Option<Duration> {
     own.or(limits.run.p99)
 }
 
+/// The strictest limit on a phase's latency, if it has any.
+pub fn strictest_of(limits: &Limits, phase: &str) -> Option<Duration> {
+    let own = limits.phases.iter().find(|(of, _)| of == phase).map(|(_, own)| own);
+    latency_limits(&limits.run, own).into_iter().map(|(_, limit)| limit).min()
+}
+
 /// The limits on a phase's latency: its own where it has one, else those of the run.
 fn latency_limits(run: &LimitSet, own: Option<&LimitSet>) -> Vec<(Level, Duration)> {
     let of = |pick: fn(&LimitSet) -> Option<Duration>| own.and_then(pick).or(pick(run));

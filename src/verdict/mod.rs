@@ -21,7 +21,7 @@ pub use ceiling::Ceiling;
 pub use counters::ServerCounters;
 pub use environment::{Environment, without_secrets};
 pub use judge::{Judgement, Reason, Verdict, judge};
-pub use limits::{Cause, Tally};
+pub use limits::{Cause, Tally, strictest_of};
 pub use loss::loss_reasons;
 pub use outcome::{
     ConnectionCounts, Fate, Footprint, Outcome, PhaseOutcome, RunOutcome, ServedBy, Slow, SlowThing, Unread,

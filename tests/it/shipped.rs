@@ -69,7 +69,7 @@ fn each_that_searches_finds_an_answer_in_miniature() {
         let limit = Keyswarm::on_file("limit", &text).args(&["--out", "results", "--json", "result.json"]);
         // Small enough for any machine to hold them.
         let limit = limit.args(match name.as_str() {
-            "limit-rate-p99" => &["--from", "2_000/s", "--to", "4_000/s", "--set", "phase.load.duration=300ms"][..],
+            "limit-rate-p99" => &["--from", "2_000/s", "--to", "4_000/s", "--set", "phase.load.duration=600ms"][..],
             "limit-connections" => &["--to", "12", "--set", "dataset.keys=200"],
             "limit-connect-burst" => &["--from", "1", "--to", "3"],
             _ => &["--to", "3", "--set", "dataset.keys=200"],

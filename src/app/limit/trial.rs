@@ -10,15 +10,17 @@ use super::super::repeat::Ran;
 use super::super::session::Session;
 use super::super::watch::Watch;
 use super::super::{counters, outcome};
+use super::flood::flooded;
 use super::{Command, expected};
 use crate::client::FleetError;
 use crate::plan::{Cleanup, Flush, Plan, Turn};
+use crate::report::format::latency;
 use crate::report::progress::{Mode, Title};
 use crate::report::result::Document;
 use crate::report::timeline::Timeline;
 use crate::report::{self, ResultFolder};
-use crate::scenario::units::duration_shown;
-use crate::search::{Ending, Figures, Made, Trial, weigh};
+use crate::scenario::units::{duration_shown, number_shown};
+use crate::search::{Ending, Figures, Flooded, Made, Signs, Trial, weigh};
 use crate::target::Target;
 use crate::verdict::{self, Ceiling, Outcome};
 
@@ -41,6 +43,23 @@ pub struct Finished {
     pub bug: Option<FleetError>,
 }
 
+/// A trial as it went.
+struct Measured {
+    outcome: Outcome,
+    /// Why it was stopped before its end, if it was.
+    cut: Option<Cut>,
+    /// A bug that cut it short.
+    bug: Option<FleetError>,
+}
+
+/// Why a trial was stopped before its end.
+enum Cut {
+    /// It took too long.
+    Late,
+    /// A phase was over-saturated.
+    Flooded(String, Flooded),
+}
+
 /// How long a trial of `level` may take: in proportion to the trials that held.
 pub fn longest(made: &[Made], level: u64) -> Duration {
     let held = made.iter().filter(|made| made.ending == Ending::Pass);
@@ -60,17 +79,20 @@ impl Command {
         ceilings: &[Ceiling],
     ) -> Finished {
         let plan = self.plan_of(trial);
-        let (mut outcome, late, bug) = self.measure(&plan, target, longest, folder).await;
+        let Measured { mut outcome, cut, bug } = self.measure(&plan, target, longest, folder).await;
         // Nobody but keyswarm stopped it.
-        outcome.interrupted = late || self.stop.is_asked();
+        outcome.interrupted = cut.is_some() || self.stop.is_asked();
         outcome.generator.ceilings = ceilings.to_vec();
         let judgement = verdict::judge(slice::from_ref(&plan), &outcome);
-        let (ending, signs) = weigh(&plan, &outcome, &judgement, judgement.generator_bound(), late);
+        let (ending, signs) = weigh(&plan, &outcome, &judgement, judgement.generator_bound(), cut.is_some());
         let culprit = judgement.bottlenecks.first().map(|found| found.culprit);
         let mut reasons = report::reasons(&judgement, &outcome);
-        if late {
-            reasons = vec![format!("not done within {}", duration_shown(longest))];
+        match &cut {
+            Some(Cut::Late) => reasons = vec![format!("not done within {}", duration_shown(longest))],
+            Some(Cut::Flooded(phase, flooded)) => reasons = vec![over_saturated(phase, flooded)],
+            None => {}
         }
+        let signs = Signs { command: signs.command || matches!(cut, Some(Cut::Flooded(..))), ..signs };
         let figures = Figures::of(&outcome, self.search.vary.phase());
         if reasons.is_empty() && ending != Ending::Pass {
             reasons.push(left_out(&plan, &figures));
@@ -89,13 +111,7 @@ impl Command {
         plan
     }
 
-    async fn measure(
-        &self,
-        plan: &Plan,
-        target: &Target,
-        longest: Duration,
-        folder: &ResultFolder,
-    ) -> (Outcome, bool, Option<FleetError>) {
+    async fn measure(&self, plan: &Plan, target: &Target, longest: Duration, folder: &ResultFolder) -> Measured {
         let mut outcome = outcome::begun(slice::from_ref(plan), Some(target), self.started);
         outcome.notes.retain(|note| !expected(note));
         outcome.environment.server_config = counters::settings(&target.control, SETTINGS_WITHIN).await;
@@ -103,7 +119,7 @@ impl Command {
             Ok(timeline) => timeline,
             Err(error) => {
                 outcome.unreachable = Some(format!("cannot write the time line: {error}"));
-                return (outcome, false, None);
+                return Measured { outcome, cut: None, bug: None };
             }
         };
         let title = Title::of(plan, target.describe());
@@ -119,24 +135,24 @@ impl Command {
             home: self.stop.clone(),
             watch: &watch,
         };
-        let mut late = false;
-        let Ran { outcome: run, notes, removed, broken } = {
+        let flooded = flooded(plan, watch.listen());
+        let mut cut = None;
+        let Ran { outcome: run, notes, removed, broken } = 'ran: {
             let run = session.run();
             tokio::pin!(run);
-            tokio::select! {
-                ran = &mut run => ran,
-                () = sleep(longest) => {
-                    late = true;
-                    stop.ask();
-                    run.await
-                }
-            }
+            cut = tokio::select! {
+                ran = &mut run => break 'ran ran,
+                () = sleep(longest) => Some(Cut::Late),
+                (phase, flooded) = flooded => Some(Cut::Flooded(phase, flooded)),
+            };
+            stop.ask();
+            run.await
         };
         outcome.runs.push(run);
         outcome.server.removed = removed;
         outcome.notes.extend(notes);
         outcome::watched(&mut outcome, plan, watch.finish().await);
-        (outcome, late, broken)
+        Measured { outcome, cut, bug: broken }
     }
 
     /// Bars of the trial under way, where they can be taken away again.
@@ -146,6 +162,18 @@ impl Command {
             Mode::Lines(_) | Mode::Quiet => Mode::Quiet,
         }
     }
+}
+
+/// A load that was given up.
+fn over_saturated(phase: &str, flooded: &Flooded) -> String {
+    let Flooded { after, waiting, growth, median } = flooded;
+    format!(
+        "over-saturated: after {:.1} s of {phase}, {} keys waited, {} more every second, and the median latency had risen to {}",
+        after.as_secs_f64(),
+        number_shown(waiting.round() as u64),
+        number_shown(growth.round() as u64),
+        latency(median.as_micros() as u64, false),
+    )
 }
 
 /// A burst in which somebody was left out, although no limit of the scenario is about that.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::{Clients, Phase, Pipeline, SearchPlan, Vary};
+use super::super::{Clients, LimitSet, Limits, Phase, Pipeline, SearchPlan, Until, Vary};
 use super::judge::Judge;
 use super::phases::DEEPEST;
 use super::{MOST_CONNECTIONS, data};
 use crate::dataset::Dataset;
-use crate::scenario::units::number_shown;
+use crate::scenario::units::{counted, duration_shown, number_shown};
 use crate::scenario::{self, Amount, Key, Span, Text, nearest};
 
 /// Trials per bound unless the scenario says otherwise, and at most.
@@ -23,6 +23,7 @@ pub fn search(
     search: &scenario::Search,
     clients: &Clients,
     phases: &[Phase],
+    limits: &Limits,
     dataset: Option<&Dataset>,
     judge: &mut Judge<'_>,
 ) -> Option<SearchPlan> {
@@ -41,6 +42,12 @@ pub fn search(
     let (vary, (from, to)) = (meant?, range?);
     if let (Some(dataset), Some(at)) = (dataset, search.to.span()) {
         possible(&vary, to, clients, dataset, at, judge);
+    }
+    let span = search.from.span().unwrap_or(table);
+    if let Vary::Rate { phase } = &vary
+        && let Some(phase) = phases.iter().find(|known| known.name == *phase)
+    {
+        enough_samples(phase, trial, from, limits, span, judge);
     }
     Some(SearchPlan { vary, from, to, trial, confirm, width_percent })
 }
@@ -145,6 +152,42 @@ fn possible(vary: &Vary, to: u64, clients: &Clients, dataset: &Dataset, at: Span
     };
     if u32::try_from(connections).is_err() {
         judge.fault(at, format!("{} connections in all are more than any machine has", number_shown(connections)));
+    }
+}
+
+/// A percentile is a fact once ten requests lie beyond it: for the 99th that takes a thousand.
+fn enough_samples(phase: &Phase, trial: Option<Duration>, from: u64, limits: &Limits, at: Span, judge: &mut Judge<'_>) {
+    let Some(load) = phase.run.load() else { return };
+    let Some(lasts) = trial.or(match load.until {
+        Until::After(duration) => Some(duration),
+        // One pass has as many requests at every rate.
+        Until::Pass => None,
+    }) else {
+        return;
+    };
+    let own = limits.phases.iter().find(|(of, _)| *of == phase.name).map(|(_, own)| own);
+    let limited = |pick: fn(&LimitSet) -> Option<Duration>| own.and_then(pick).or(pick(&limits.run)).is_some();
+    let (level, samples) = match () {
+        () if limited(|limits| limits.p999) => ("99.9th", 10_000),
+        () if limited(|limits| limits.p99) => ("99th", 1_000),
+        () if limited(|limits| limits.p90) => ("90th", 100),
+        () => return,
+    };
+    let requests = (from as f64 * lasts.as_secs_f64()).floor() as u64;
+    if requests < samples {
+        let least = (samples as f64 / lasts.as_secs_f64().max(1e-3)).ceil() as u64;
+        let long_enough = Duration::from_secs(samples.div_ceil(from.max(1)));
+        judge.fault(
+            at,
+            format!(
+                "a trial at the lowest rate, {from}/s, has {} in {}, too few for a {level} percentile: that takes {}. \
+                 Begin at \"{least}/s\", or let a trial last {}",
+                counted(requests, "request"),
+                duration_shown(lasts),
+                number_shown(samples),
+                duration_shown(long_enough),
+            ),
+        );
     }
 }
 

@@ -1,9 +1,10 @@
 //! The answer in words, and what it means for the verdict.
 
-use super::super::format::count;
+use super::super::format::{count, latency};
 use super::super::wording::plural;
 use super::stored::{Failure, Thresholds};
 use crate::plan::{SearchPlan, Vary};
+use crate::record::Percentile;
 use crate::search::{Answer, Bound, Doubt, End, Recovery};
 
 /// The verdict of a search.
@@ -122,7 +123,7 @@ pub fn sentence(search: &SearchPlan, answer: &Answer, failure: Option<&Failure>,
 }
 
 /// What else is to be known beside the answer.
-pub fn notes(search: &SearchPlan, answer: &Answer, first: &Thresholds, highest: Option<u64>, own: u64) -> Vec<String> {
+pub fn notes(search: &SearchPlan, answer: &Answer, first: &Thresholds, highest: Option<u64>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Recovery::Metastable { level } = answer.recovery {
         notes.push(format!(
@@ -167,8 +168,18 @@ pub fn notes(search: &SearchPlan, answer: &Answer, first: &Thresholds, highest: 
         }
         Recovery::Metastable { .. } | Recovery::Untested => {}
     }
-    notes.push(format!("beside these, keyswarm keeps {} of its own", plural(own, "connection", "connections")));
     notes
+}
+
+/// By how much keyswarm was late itself at the level that holds.
+pub fn send_lag(search: &SearchPlan, answer: &Answer, lag: Percentile) -> String {
+    let level = answer.holds.map_or_else(String::new, |holds| format!(" at {}", amount(search, holds.level)));
+    format!("keyswarm itself sent its requests {} late at most (p99){level}", latency(lag.us, lag.at_least))
+}
+
+/// keyswarm's own connections.
+pub fn own(connections: u64) -> String {
+    format!("beside these, keyswarm keeps {} of its own", plural(connections, "connection", "connections"))
 }
 
 fn flaky(search: &SearchPlan, bound: &Bound) -> String {

@@ -54,7 +54,7 @@ fn limit(story: &Story<'_>) -> Limit {
         trial_seconds: trial.map(|trial| trial.as_secs_f64()),
         end: answer::end(&answer.end).to_owned(),
         answer: answer::sentence(search, answer, failure.as_ref(), trials.len()),
-        notes: answer::notes(search, answer, &first, highest, *own_connections),
+        notes: notes(story, &first, highest),
         holds: answer.holds.filter(|_| claims).map(|bound| bound.level),
         breaks: answer.breaks.filter(|_| claims).map(|bound| bound.level),
         flaky: bounds.filter(|bound| bound.is_flaky()).map(|bound| bound.level).collect(),
@@ -73,6 +73,18 @@ fn limit(story: &Story<'_>) -> Limit {
         scalability: scalability(vary, trials),
         trials: trials.iter().map(self::trial).collect(),
     }
+}
+
+/// What else is to be known beside the answer.
+fn notes(story: &Story<'_>, first: &Thresholds, highest: Option<u64>) -> Vec<String> {
+    let Story { search, trials, answer, own_connections, .. } = story;
+    let mut notes = answer::notes(search, answer, first, highest);
+    // How late the generator itself was, where the answer rests.
+    let bound = |made: &&Made| answer.holds.is_some_and(|holds| holds.level == made.trial.level);
+    let lag = trials.iter().filter(bound).filter_map(|made| made.figures.send_lag).max_by_key(|lag| lag.us);
+    notes.extend(lag.map(|lag| answer::send_lag(search, answer, lag)));
+    notes.push(answer::own(*own_connections));
+    notes
 }
 
 /// Why the level failed, by the first of its trials that did.
@@ -120,8 +132,17 @@ fn scalability(vary: &Vary, trials: &[Made]) -> Option<Scalability> {
 /// A trial as it is stored.
 pub fn trial(made: &Made) -> Trial {
     let Made { trial, ending, signs, reasons, culprit, began, took, figures } = made;
-    let Figures { keys_per_second, p99, timeouts, errors, admitted, rejected, server_cpu_percent, loader_cpu_percent } =
-        figures;
+    let Figures {
+        keys_per_second,
+        p99,
+        send_lag,
+        timeouts,
+        errors,
+        admitted,
+        rejected,
+        server_cpu_percent,
+        loader_cpu_percent,
+    } = figures;
     let round = |number: f64| (number * 1e6).round() / 1e6;
     Trial {
         level: trial.level,
@@ -141,6 +162,7 @@ pub fn trial(made: &Made) -> Trial {
         keys_per_second: keys_per_second.map(round),
         p99_us: p99.map(|p99| p99.us),
         p99_at_least: p99.is_some_and(|p99| p99.at_least),
+        send_lag_p99_us: send_lag.map(|lag| lag.us),
         timeouts: Timeouts { connect: timeouts.connect, setup: timeouts.setup, command: timeouts.command },
         errors: *errors,
         admitted: *admitted,

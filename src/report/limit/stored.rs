@@ -125,6 +125,8 @@ pub struct Trial {
     pub p99_us: Option<u64>,
     /// Whether that is a lower bound, since requests that never ended reach down to it.
     pub p99_at_least: bool,
+    /// By how much requests of an open loop left later than they could have, at the 99th percentile; `null` in a closed loop.
+    pub send_lag_p99_us: Option<u64>,
     /// Timeouts by what timed out.
     pub timeouts: super::super::result::Timeouts,
     /// All else that failed.

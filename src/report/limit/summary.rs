@@ -73,7 +73,12 @@ fn headline(document: &Document, limit: &Limit, look: Look, out: &mut dyn Write)
 }
 
 fn trials(limit: &Limit, page: &mut page::Page) {
-    let title = limit.vary.rsplit('.').next().unwrap_or("level");
+    let title = match limit.vary.rsplit('.').next() {
+        // As wide as the column.
+        Some("connections") => "conns",
+        Some(title) => title,
+        None => "level",
+    };
     page.line(&row::titles(title));
     for trial in &limit.trials {
         let (word, why) = row::meaning(trial);
@@ -114,11 +119,11 @@ fn curve(limit: &Limit, page: &mut page::Page) {
         label = "";
     }
     if let Some(law) = &limit.scalability {
-        let mut items = vec![
-            format!("scalability law: λ {}", rate(law.lambda)),
-            format!("contention σ {:.4}", law.sigma),
-            format!("coherency κ {:.6}", law.kappa),
-        ];
+        // What one of them would do is told only where one was tried.
+        let one_was_tried = points.first().is_some_and(|(level, ..)| *level == 1);
+        let lambda = if one_was_tried { format!(": λ {}", rate(law.lambda)) } else { String::new() };
+        let mut items = vec![format!("scalability law{lambda}")];
+        items.extend([format!("contention σ {:.4}", law.sigma), format!("coherency κ {:.6}", law.kappa)]);
         items.extend(law.peak.map(|peak| format!("peak at {}", count(peak.round() as u64))));
         items.push(format!("error {:.0} %", 100.0 * law.error));
         page.items("", items);

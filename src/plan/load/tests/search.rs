@@ -103,6 +103,31 @@ fn what_makes_no_search_is_told_with_its_mend() {
 }
 
 #[test]
+fn a_percentile_wants_requests_beyond_it() {
+    let search = |limits: &str, from: &str, more: &str| {
+        let table = format!("vary = \"phase.load.rate\"\nfrom = \"{from}/s\"\nto = \"9k/s\"\n{more}");
+        format!("{}\n{limits}\n", with(&table))
+    };
+    for (limits, from, more) in [
+        ("", "1", ""),
+        ("[limits.load]\np50 = \"5ms\"", "1", ""),
+        ("[limits.load]\np90 = \"5ms\"", "100", ""),
+        ("[limits.load]\np99 = \"5ms\"", "1000", ""),
+        ("[limits.load]\np99 = \"5ms\"", "100", "trial = \"10s\""),
+        ("[limits.write]\np99 = \"5ms\"", "1", ""),
+    ] {
+        right(&search(limits, from, more));
+    }
+    let shown = faults(&search("[limits.load]\np99 = \"5ms\"", "40", ""));
+    for part in ["40/s, has 40 requests in 1 s", "99th percentile: that takes 1,000", "\"1000/s\"", "last 25 s"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(faults(&search("[limits.load]\np999 = \"5ms\"", "1000", "")).contains("10,000"));
+    let of_all = faults(&search("", "999", "").replace("[limits]\n", "[limits]\np99 = \"1s\"\n"));
+    assert!(of_all.contains("too few for a 99th"), "{of_all}");
+}
+
+#[test]
 fn the_highest_level_must_make_a_plan() {
     let keys = |dataset: &str| format!("{GOOD}[dataset]\n{dataset}\n[search]\nvary = \"clients.count\"\nto = 20\n");
     let shown = faults(&keys("keys = 1000\nfirst = 9_223_372_036_854_764_000"));
@@ -127,6 +152,7 @@ fn a_trial_is_the_scenario_with_one_thing_changed() {
     assert_eq!(trial.phases[1].run, plan.phases[1].run);
 
     let plan = right(&with("vary = \"phase.load.rate\"\nfrom = \"1/s\"\nto = \"256/s\""));
+    assert!(plan.limits.run.p99.is_none(), "else a thousand requests were wanted");
     let trial = plan.at(search(&plan), 41);
     assert_eq!(trial.phases[2].run.load().and_then(|load| load.rate).map(|rate| rate.per_second), Some(41.0));
 }
