@@ -1,8 +1,8 @@
 //! `keyswarm check`: is the scenario right, and what would it do? No server is touched.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use super::{Exit, colour_wanted, complain};
+use super::{Exit, colour_wanted, complain, publish};
 use crate::cli::ScenarioArgs;
 use crate::plan::predict::{Room, files_suffice};
 use crate::plan::{self, Cases};
@@ -22,10 +22,13 @@ pub fn check(args: &ScenarioArgs) -> Exit {
         return Exit::Usage;
     }
     let file = args.scenario.file_name().unwrap_or(args.scenario.as_os_str()).to_string_lossy();
-    let mut stdout = io::stdout().lock();
-    // A reader that has seen enough may close the pipe.
-    let _ = report::check::check(&file, cases.plans(), room, &mut stdout).and_then(|()| stdout.flush());
-    Exit::Pass
+    match publish::print(|_, out| report::check::check(&file, cases.plans(), room, out)) {
+        Ok(()) => Exit::Pass,
+        Err(what) => {
+            complain(&what);
+            Exit::Invalid
+        }
+    }
 }
 
 /// The cases of a scenario, or its faults on stderr.

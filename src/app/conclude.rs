@@ -1,12 +1,12 @@
 //! The end of a run: judged, written, shown, and turned into an exit code.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use super::{Exit, check, colour_wanted, complain};
+use super::publish::print;
+use super::{Exit, complain};
 use crate::client::FleetError;
 use crate::plan::Plan;
-use crate::report::result::Document;
-use crate::report::{self, FolderError, JsonOutput, Look, ResultFolder};
+use crate::report::{self, FolderError, JsonOutput, ResultFolder};
 use crate::sample::warning as sample;
 use crate::verdict::{self, Impossible, Outcome, Unread, Verdict, Warning};
 
@@ -23,16 +23,17 @@ pub fn conclude(plans: &[Plan], measured: Measured, folder: &ResultFolder, json:
     let Measured { outcome, bug } = measured;
     let judgement = verdict::judge(plans, &outcome);
     let document = report::document(plans, &outcome, &judgement);
-    let mut written = folder.write_result(&document);
+    let mut written = folder.write_result(&document).map_err(|error| explain(&error));
     let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
     if let Some(json) = json {
-        written = written.and(json.write(&document, &mut io::stdout().lock()));
+        written = written.and(json.write(&document, &mut io::stdout().lock()).map_err(|error| explain(&error)));
     }
     if !on_stdout {
-        show(&document, folder);
+        let kept = (folder.path(), folder.files());
+        written = written.and(print(|look, out| report::write_summary(&document, Some((kept.0, &kept.1)), look, out)));
     }
-    if let Err(error) = &written {
-        complain(&explain(error));
+    if let Err(what) = &written {
+        complain(what);
     }
     // The summary begins with it, so that who sees both would see it twice.
     let seen = !on_stdout && io::stdout().is_terminal() && io::stderr().is_terminal();
@@ -76,15 +77,4 @@ pub fn noticed(warning: sample::Warning, gone: bool) -> Option<Warning> {
         }
         other => Some(Warning::Note(other.to_string())),
     }
-}
-
-/// Prints the summary.
-fn show(document: &Document, folder: &ResultFolder) {
-    let stdout = io::stdout();
-    let look = Look { width: check::terminal_width(), colour: colour_wanted(stdout.is_terminal()) };
-    let files = folder.files();
-    // A reader that has seen enough may close the pipe; the result is in the folder.
-    let mut stdout = stdout.lock();
-    let _ =
-        report::write_summary(document, Some((folder.path(), &files)), look, &mut stdout).and_then(|()| stdout.flush());
 }

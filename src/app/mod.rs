@@ -9,6 +9,7 @@ mod limit;
 mod moment;
 mod outcome;
 mod passes;
+mod publish;
 mod repeat;
 mod run;
 mod servers;

@@ -8,7 +8,7 @@ use super::ceiling::Measurement;
 use super::conclude::{Measured, conclude, explain};
 use super::servers::{LastWords, Permission, Servers};
 use super::turns::Course;
-use super::{Exit, check, complain, counters, heed, outcome};
+use super::{Exit, check, complain, counters, heed, outcome, publish};
 use crate::cli::RunArgs;
 use crate::client::Stop;
 use crate::plan::predict::files_suffice;
@@ -105,9 +105,7 @@ impl Command {
     }
 
     fn folder(&self) -> Result<ResultFolder, FolderError> {
-        let folder = ResultFolder::create(&self.args.out, &self.cases.first().name, self.started)?;
-        folder.write_scenario(&self.cases.resolved())?;
-        Ok(folder)
+        publish::folder(&self.args, &self.cases.first().name, &self.cases.resolved(), self.started)
     }
 
     async fn measure(&self, servers: &mut Servers<'_>, turns: &[Turn], folder: &ResultFolder) -> Measured {

@@ -110,9 +110,7 @@ impl Lane {
                     Sockets::Pooled => self.ask(&shared).await,
                 }
             };
-            let ended = within(patience.as_mut(), once).await;
-            shared.lookout.saw();
-            match ended {
+            match within(patience.as_mut(), once).await {
                 Some(Ok(took)) => {
                     self.life.set(Instant::now());
                     let mut tally = shared.tally.borrow_mut();

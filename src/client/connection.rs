@@ -149,8 +149,8 @@ impl Connection {
     ) -> Result<Ending, ()> {
         let before = driver.traffic();
         let tally = &shared.tally;
-        let Shared { connector, stop, alarms, lookout, .. } = shared;
-        let around = Around { dataset: connector.dataset(), tally, stop, alarms: alarms.as_ref(), lookout };
+        let Shared { connector, stop, alarms, .. } = shared;
+        let around = Around { dataset: connector.dataset(), tally, stop, alarms: alarms.as_ref() };
         let share = self.share_of(&spec.load, around.dataset);
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(driver).await.map_err(drop);

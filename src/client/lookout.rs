@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -62,8 +63,17 @@ impl Lookout {
         Self { idled, seen: Cell::new(false), resting: RefCell::default() }
     }
 
-    /// Something came.
-    pub fn saw(&self) {
+    /// Runs a connection's work. It is polled only when something came, or is due.
+    pub async fn notice<F: Future>(&self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            self.saw();
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    fn saw(&self) {
         self.seen.set(true);
         if let Some(waker) = self.resting.take() {
             waker.wake();
@@ -148,6 +158,13 @@ mod tests {
         .await;
         assert_eq!(idled.read(), Duration::ZERO);
         keep_until(&lookout, Patience::Endless, || idled.read() > Duration::from_millis(1)).await;
+    }
+
+    #[tokio::test]
+    async fn work_is_noticed_whenever_it_goes_on() {
+        let lookout = Lookout::new(Idled::default());
+        lookout.notice(yield_now()).await;
+        assert!(lookout.seen.take());
     }
 
     #[tokio::test]

@@ -20,7 +20,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::agenda::{Agenda, Amount, Work};
 use super::alarms::Alarms;
 use super::flight::Flight;
-use super::lookout::Lookout;
 use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
@@ -60,8 +59,6 @@ pub struct Around<'a> {
     pub stop: &'a Stop,
     /// Finer than the event loop's timer; `None` where that must do.
     pub alarms: Option<&'a Alarms>,
-    /// Is told when something came.
-    pub lookout: &'a Lookout,
 }
 
 /// A server that dribbles bytes is never silent; without one whole reply it is given up after so many times the silence.
@@ -196,7 +193,6 @@ impl<'a> Pass<'a> {
             }
             match woke {
                 Woke::Driver(result) => {
-                    self.around.lookout.saw();
                     self.settle(&mut done);
                     result?;
                     // A driver that is always ready would never let the stop be seen.

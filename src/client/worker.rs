@@ -170,7 +170,8 @@ impl Worker {
     {
         let mut tasks = JoinSet::new();
         for connection in self.connections.drain(..) {
-            tasks.spawn_local(work(connection, Rc::clone(&self.shared)));
+            let (shared, work) = (Rc::clone(&self.shared), work(connection, Rc::clone(&self.shared)));
+            tasks.spawn_local(async move { shared.lookout.notice(work).await });
         }
         self.connections = self.together(tasks, patience).await;
     }
@@ -184,11 +185,13 @@ impl Worker {
             opening.spawn_local(lane.open(Rc::clone(&self.shared)));
         }
         let lanes: Vec<Lane> = self.together(opening, Patience::None).await;
+        let few = lanes.len() as u64;
         let mut running = JoinSet::new();
         for lane in lanes {
-            running.spawn_local(lane.run(Rc::clone(&self.shared)));
+            let (shared, work) = (Rc::clone(&self.shared), lane.run(Rc::clone(&self.shared)));
+            running.spawn_local(async move { shared.lookout.notice(work).await });
         }
-        self.together(running, Patience::of(self.spin, None)).await;
+        self.together(running, Patience::of(self.spin, Some(few))).await;
     }
 
     /// Waits until all tasks are done, telling of the thread's progress meanwhile. Returns what they came to.

@@ -137,10 +137,17 @@ pub fn files_suffice(plan: &Plan, files: u64) -> Result<(), String> {
     if needed <= files {
         return Ok(());
     }
-    let connections = plan.clients.connections_in_all();
+    let busiest = plan.phases.iter().max_by_key(|phase| phase.run.churn().map_or(0, |churn| churn.concurrency));
+    let (extra, lower) = match busiest.and_then(|phase| Some((phase, phase.run.churn()?))) {
+        Some((phase, churn)) => {
+            (u64::from(churn.concurrency), format!(", clients.connections or phase.{}.concurrency", phase.name))
+        }
+        None => (0, " or clients.connections".to_owned()),
+    };
+    let connections = plan.clients.connections_in_all() + extra;
     Err(format!(
         "{} need{} {} file descriptors, and this process may have {}\n  \
-         help: raise the hard limit (`ulimit -Hn`), or lower clients.count or clients.connections",
+         help: raise the hard limit (`ulimit -Hn`), or lower clients.count{lower}",
         counted(connections, "connection"),
         if connections == 1 { "s" } else { "" },
         number_shown(needed),

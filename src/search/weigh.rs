@@ -170,7 +170,14 @@ impl Figures {
             p99,
             send_lag: loads.iter().filter_map(|phase| phase.record.send_lag.percentile(99.0)).max_by_key(|lag| lag.us),
             timeouts: total.timeouts,
-            errors: total.errors.rows().iter().map(|row| row.count).sum(),
+            // What keyswarm cut off itself, when it ended a trial early, is no error of anybody's.
+            errors: total
+                .errors
+                .rows()
+                .iter()
+                .filter(|row| row.fault.kind != Kind::Interrupted)
+                .map(|row| row.count)
+                .sum(),
             admitted: run.admission().map_or(0, |phase| phase.record.connects.admitted),
             rejected: rejected
                 .and_then(|(before, after)| after.rejected_connections.checked_sub(before.rejected_connections)),

@@ -1,6 +1,7 @@
 //! What goes where: the result on stdout, everything else on stderr, and the files of the result folder.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -51,6 +52,23 @@ fn json_to_stdout_is_json_and_nothing_else() {
     assert_eq!(json["verdict"], "pass");
     let stored = fs::read(outcome.results().expect("results").join("result.json")).expect("stored");
     assert_eq!(serde_json::from_slice::<Value>(&stored).expect("JSON"), json, "one and the same result");
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    for command in ["run", "check"] {
+        let call = Keyswarm::on_file(command, &small().toml());
+        let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let output = Command::new(env!("CARGO_BIN_EXE_keyswarm"))
+            .args([command, "scenario.toml"])
+            .current_dir(call.path("."))
+            .stdout(full)
+            .output()
+            .expect("keyswarm starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{command}: {stderr}");
+        assert!(stderr.contains("cannot write to standard output: No space left"), "{command}: {stderr}");
+    }
 }
 
 #[test]

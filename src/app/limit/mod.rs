@@ -16,14 +16,12 @@ use self::trial::Finished;
 use super::ceiling::Measurement;
 use super::conclude::explain;
 use super::run::open_json;
-use super::{Exit, check, colour_wanted, complain, heed, outcome};
+use super::{Exit, check, colour_wanted, complain, heed, outcome, publish};
 use crate::cli::LimitArgs;
 use crate::client::{FleetError, Stop};
 use crate::plan::{self, Flush, Plan, SearchPlan};
 use crate::report::result::Document;
-use crate::report::{
-    self, FolderError, JsonOutput, LimitLive, LimitVerdict, Look, ResultFolder, Story, limit_document,
-};
+use crate::report::{self, FolderError, JsonOutput, LimitLive, LimitVerdict, ResultFolder, Story, limit_document};
 use crate::scenario::units::rate_shown;
 use crate::search::{Answer, Ending, Figures, Levels, Made, Purpose, Search, Signs, Spec, Step, Trial, Width};
 use crate::target::{self, Target, TargetError};
@@ -152,9 +150,7 @@ impl Command {
     }
 
     fn folder(&self) -> Result<ResultFolder, FolderError> {
-        let folder = ResultFolder::create(&self.args.run.out, &self.plan.name, self.started)?;
-        folder.write_scenario(&self.plan.resolved)?;
-        Ok(folder)
+        publish::folder(&self.args.run, &self.plan.name, &self.plan.resolved, self.started)
     }
 
     /// Looks at what will bound the search, and says it.
@@ -313,21 +309,18 @@ impl Command {
 
     /// Writes and shows the result. Returns whether it could be written.
     fn publish(&self, document: &Document, folder: Option<&ResultFolder>, json: Option<JsonOutput>) -> bool {
-        let mut written = folder.map_or(Ok(()), |folder| folder.write_result(document));
+        let mut written =
+            folder.map_or(Ok(()), |folder| folder.write_result(document)).map_err(|error| explain(&error));
         let on_stdout = json.as_ref().is_some_and(JsonOutput::is_stdout);
         if let Some(json) = json {
-            written = written.and(json.write(document, &mut io::stdout().lock()));
+            written = written.and(json.write(document, &mut io::stdout().lock()).map_err(|error| explain(&error)));
         }
         if !on_stdout {
-            let stdout = io::stdout();
-            let look = Look { width: check::terminal_width(), colour: colour_wanted(stdout.is_terminal()) };
             let kept: Option<(&Path, Vec<String>)> = folder.map(|folder| (folder.path(), folder.files()));
             let kept = kept.as_ref().map(|(path, files)| (*path, files.as_slice()));
-            let mut stdout = stdout.lock();
-            // A reader that has seen enough may close the pipe; the result is in the folder.
-            let _ = report::write_limit_summary(document, kept, look, &mut stdout).and_then(|()| stdout.flush());
+            written = written.and(publish::print(|look, out| report::write_limit_summary(document, kept, look, out)));
         }
-        written.inspect_err(|error| complain(&explain(error))).is_ok()
+        written.inspect_err(|what| complain(what)).is_ok()
     }
 
     /// There was no server to load: still a result, since `--json` promises one.

@@ -6,7 +6,7 @@ use crate::dataset::{KeyPattern, Order, Pick, ValuePattern};
 use crate::driver::Op;
 use crate::driver::scripted::{Fate as Script, ScriptedDriver};
 use crate::plan::{Arrivals, Mix, Pipeline, Rate, Until};
-use crate::record::{Base, Idled, Keys, Recorder};
+use crate::record::{Base, Keys, Recorder};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -60,9 +60,7 @@ impl Bench {
             (Work::Write, Until::Pass) => self.ledger.begin(version),
             (Work::Write | Work::Mix(_), _) => self.ledger.begin_versions(),
         }
-        let lookout = Lookout::new(Idled::default());
-        let around =
-            Around { dataset: &self.dataset, tally: &tally, stop: &self.stop, alarms: None, lookout: &lookout };
+        let around = Around { dataset: &self.dataset, tally: &tally, stop: &self.stop, alarms: None };
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(&mut self.driver).await;
         let (recorder, clients) = tally.into_inner().finish();

@@ -34,6 +34,13 @@ fn one_connection_needs_its_files() {
 }
 
 #[test]
+fn connections_of_a_connect_phase_need_files_too() {
+    let plan = plan("target.spawn = {}\nphase = [{ run = 'connect', times = 500, concurrency = 200 }]");
+    let what = files_suffice(&plan, 100).unwrap_err();
+    assert!(what.starts_with("201 connections need ") && what.ends_with("or phase.connect-2.concurrency"), "{what}");
+}
+
+#[test]
 fn available_memory_is_read_in_bytes() {
     let text = "MemTotal:        8000000 kB\nMemFree:   1 kB\nMemAvailable:    5000000 kB\n";
     assert_eq!(available(text), Some(5_120_000_000));
