@@ -1,6 +1,6 @@
 //! One repeat of a session: look at the store, admit the clients, go through the phases, count again.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,14 +139,18 @@ impl Session<'_> {
         match target::probe(control, &self.dataset, COUNTERS_WITHIN).await {
             Ok(probe) => {
                 let several = probe.common().is_none() && probe.existing > 0;
+                let any = several && (writes || !probe.mostly_newest());
                 if several {
                     notes.push(Warning::Note(format!(
                         "the keys of earlier runs are there in several versions ({}); {}",
                         some(&probe.versions),
-                        if writes {
-                            "any of them is right until this run writes the key"
-                        } else {
-                            "the newest is expected"
+                        match (writes, any) {
+                            (true, _) => "any of them is right until this run writes the key",
+                            (false, true) => "any of them is right, so that a stale value cannot be told",
+                            (false, false) => {
+                                "the newest is expected, since most keys have it; were some keys written again on \
+                                 purpose, the others are right, too"
+                            }
                         }
                     )));
                 }
@@ -157,23 +161,26 @@ impl Session<'_> {
                         self.turn.repeat
                     )));
                 }
-                let base = if several && writes { Base::Several } else { Base::Existing };
+                let base = if any { Base::Several } else { Base::Existing };
                 (probe.base().map_or(Base::Empty, base), true)
             }
             Err(broken) => {
-                notes.push(Warning::Note(format!(
-                    "could not look for keys of an earlier run ({broken}); the run assumes that there are none"
-                )));
-                (Base::Empty, false)
+                let (base, assumed) = if writes {
+                    (Base::Empty, "the run assumes that there are none")
+                } else {
+                    (Base::Several(1), "any version is taken for right, so that a stale value cannot be told")
+                };
+                notes.push(Warning::Note(format!("could not look for keys of an earlier run ({broken}); {assumed}")));
+                (base, false)
             }
         }
     }
 }
 
 /// The first few of many versions.
-fn some(versions: &BTreeSet<Version>) -> String {
+fn some(versions: &BTreeMap<Version, u64>) -> String {
     const MOST: usize = 8;
-    let mut texts: Vec<String> = versions.iter().take(MOST).map(Version::to_string).collect();
+    let mut texts: Vec<String> = versions.keys().take(MOST).map(Version::to_string).collect();
     if versions.len() > MOST {
         texts.push("…".to_owned());
     }

@@ -16,11 +16,34 @@ impl Dataset {
         if let ValuePattern::Template(template) = pattern {
             return self.classify_template(template, self.place_of_this(expected.place), got);
         }
-        let Some(author) = self.claimed(pattern, got) else { return Reading::Corrupt };
+        let Some(author) = self.claimed(pattern, got) else {
+            return self.nameless(pattern, expected, got, scratch);
+        };
         // The head names an author; the rest must be that author's too.
         scratch.clear();
         self.write_value(pattern, author, scratch);
         if scratch.as_slice() == got { self.of_author(author, expected) } else { Reading::Corrupt }
+    }
+
+    /// A value that is too short to name its author is held against the versions before the expected one.
+    fn nameless(&self, pattern: &ValuePattern, expected: Author, got: &[u8], scratch: &mut Vec<u8>) -> Reading {
+        /// So many versions back; ...
+        const BACK: usize = 64;
+        /// ... and fewer where a wrong value could be one of them by chance.
+        const BACK_OF_SHORT: usize = 4;
+        const SHORT: usize = 8;
+        let ValuePattern::Bytes { alphabet, .. } = pattern else { return Reading::Corrupt };
+        if got.len() >= value::head_len(*alphabet) {
+            return Reading::Corrupt;
+        }
+        let back = if got.len() < SHORT { BACK_OF_SHORT } else { BACK };
+        let mut older = (1..expected.version).rev().take(back);
+        let found = older.find(|&version| {
+            scratch.clear();
+            self.write_value(pattern, Author { version, ..expected }, scratch);
+            scratch.as_slice() == got
+        });
+        found.map_or(Reading::Corrupt, Reading::OtherVersion)
     }
 
     /// Who wrote a value that begins with `head`, as far as that tells.

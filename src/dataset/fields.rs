@@ -91,6 +91,11 @@ impl Dataset {
         (0..self.fields.len().max(1)).map(longest).sum()
     }
 
+    /// Whether all values of a field name their author, and so their version.
+    pub fn names_author(&self, field: u16) -> bool {
+        Self::blind_spot_of(self.pattern(field)).is_none()
+    }
+
     pub(super) fn pattern(&self, field: u16) -> &ValuePattern {
         self.fields.get(usize::from(field)).map_or(&self.value, |field| &field.value)
     }
@@ -134,7 +139,10 @@ impl HashReading {
     /// Enters what was read under a field, of which `head` is known.
     pub fn enter(&mut self, dataset: &Dataset, field: u16, reading: Reading, head: &[u8]) {
         let name = || &dataset.fields[usize::from(field)].name;
+        let alike = head.is_empty() || matches!(dataset.pattern(field), ValuePattern::Template(_));
         let version = match reading {
+            // The same in every version.
+            Reading::Matched if alike => return,
             Reading::Matched => self.version,
             Reading::OtherVersion(version) => version,
             Reading::Foreign(owner) => {

@@ -288,7 +288,9 @@ impl Dataset {
     pub fn blind_spot(&self) -> Option<&'static str> {
         let patterns: Vec<&ValuePattern> =
             if self.fields.is_empty() { vec![&self.value] } else { self.fields.iter().map(|f| &f.value).collect() };
-        patterns.into_iter().find_map(Self::blind_spot_of)
+        // In a hash, one field that tells is enough.
+        let spots: Vec<_> = patterns.into_iter().map(Self::blind_spot_of).collect();
+        spots.iter().all(Option::is_some).then(|| spots.into_iter().flatten().next()).flatten()
     }
 
     fn blind_spot_of(pattern: &ValuePattern) -> Option<&'static str> {
@@ -305,13 +307,19 @@ impl Dataset {
         }
     }
 
-    /// The version that `value` claims for `place`, if it is this key's in any version.
-    pub fn version_of(&self, place: Place, value: &[u8]) -> Option<Version> {
-        match self.read(place, 1, value, &mut Vec::new()) {
-            Reading::Matched => Some(1),
-            Reading::OtherVersion(version) => Some(version),
-            Reading::Foreign(_) | Reading::Corrupt => None,
+    /// The version that a reading is of, `read` telling what it is where a version is expected. What names no version is held
+    /// against one after the other.
+    pub fn tried(mut read: impl FnMut(Version) -> Reading) -> Option<Version> {
+        const MOST: Version = 64;
+        for expected in 1..=MOST {
+            match read(expected) {
+                Reading::Matched => return Some(expected),
+                Reading::OtherVersion(version) => return Some(version),
+                Reading::Foreign(_) => return None,
+                Reading::Corrupt => {}
+            }
         }
+        None
     }
 
     /// Whether keys could be somebody else's (a UUID cannot be).

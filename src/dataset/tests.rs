@@ -226,6 +226,52 @@ fn sizes_keep_their_weights() {
     assert_eq!(Sizes::weighted(&[(1, 0)]), None);
 }
 
+#[test]
+fn values_too_short_for_a_name_are_known_by_their_versions() {
+    for bytes in [1, 2, 7, 8, 15] {
+        let value = ValuePattern::Bytes { sizes: Sizes::fixed(bytes), alphabet: Alphabet::Binary };
+        let data = dataset("uuid", value, Order::Written);
+        let place = Place { client: 1, index: 7 };
+        let mut value = Vec::new();
+        data.value(place, 2, &mut value);
+        let read = |version, value: &[u8]| data.read(place, version, value, &mut Vec::new());
+        assert_eq!(read(2, &value), Reading::Matched);
+        if bytes > 2 {
+            assert_eq!(read(3, &value), Reading::OtherVersion(2), "{bytes}");
+            assert_eq!(read(1, &value), Reading::Corrupt, "nobody looks ahead");
+            assert_eq!(Dataset::tried(|version| read(version, &value)), Some(2));
+            value[0] ^= 1;
+            assert_eq!(read(3, &value), Reading::Corrupt, "{bytes}");
+        }
+        value.push(0);
+        assert_eq!(read(2, &value), Reading::Corrupt);
+    }
+}
+
+#[test]
+fn a_field_that_is_always_the_same_says_nothing_of_the_version() {
+    let field = |name: &str, value| Field { name: name.to_owned(), value };
+    let short = ValuePattern::Bytes { sizes: Sizes::fixed(10), alphabet: Alphabet::Binary };
+    let fields = vec![field("a", template("1")), field("b", ValuePattern::Uuid), field("c", short)];
+    let data = dataset("uuid", ValuePattern::Uuid, Order::Written).with_fields(fields);
+    let place = Place { client: 0, index: 3 };
+    let read = |expected, versions: [Version; 3]| {
+        let (mut hash, mut scratch) = (HashReading::new(place, expected), Vec::new());
+        for (name, number) in [("c", 2), ("a", 0), ("b", 1)] {
+            let mut value = Vec::new();
+            data.field_value(place, versions[usize::from(number)], number, &mut value);
+            let field = hash.name(&data, name.as_bytes()).expect("its name");
+            hash.value(&data, field, &value, &mut scratch);
+        }
+        hash.finish(&data).0
+    };
+    assert_eq!(read(2, [2, 2, 2]), Reading::Matched);
+    assert_eq!(read(3, [2, 2, 2]), Reading::OtherVersion(2));
+    assert_eq!(read(3, [1, 3, 3]), Reading::Matched, "the constant is the same");
+    assert_eq!(read(3, [3, 2, 3]), Reading::Corrupt, "half of it is old");
+    assert!(data.blind_spot().is_none(), "one field tells");
+}
+
 proptest! {
     #[test]
     fn an_author_is_opened_as_it_was_sealed(seed: u64, client in 0u32..1 << 20, index in 0u64..1 << 40, version: u16) {

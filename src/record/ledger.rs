@@ -90,11 +90,15 @@ struct Pass {
     version: Version,
     /// Two bits a key.
     fates: Box<[u64]>,
+    /// Keys whose write was not acknowledged, or not yet.
+    open: u64,
     /// The connection was lost, and the server may still execute what it had sent.
     unsettled: bool,
 }
 
 const FATES_PER_WORD: u64 = 32;
+/// Two bits.
+const ACKNOWLEDGED: u64 = 1;
 
 impl Ledger {
     /// A ledger for `slots` keys on top of `base`.
@@ -107,7 +111,8 @@ impl Ledger {
     pub fn begin(&mut self, version: Version) {
         if self.versions.is_none() {
             let words = self.slots.div_ceil(FATES_PER_WORD) as usize;
-            self.passes.push(Pass { version, fates: vec![0; words].into_boxed_slice(), unsettled: false });
+            let fates = vec![0; words].into_boxed_slice();
+            self.passes.push(Pass { version, fates, open: self.slots, unsettled: false });
         }
     }
 
@@ -169,7 +174,19 @@ impl Ledger {
     pub fn expected(&self, slot: u64) -> Version {
         match &self.versions {
             Some(versions) => versions.expected(slot),
-            None => self.newest(),
+            // After a pass that reached every key, no key needs a look.
+            None if self.passes.last().is_none_or(|pass| pass.open == 0) => self.newest(),
+            None => self.newest_of(slot),
+        }
+    }
+
+    /// The newest version that may be under a key.
+    fn newest_of(&self, slot: u64) -> Version {
+        let may_be = |pass: &&Pass| matches!(pass.get(slot), Fate::Acknowledged | Fate::Unknown);
+        match (self.passes.iter().rev().find(may_be), self.base) {
+            (Some(pass), _) => pass.version,
+            (None, Base::Existing(version) | Base::Several(version)) => version,
+            (None, Base::Empty) => self.newest(),
         }
     }
 
@@ -210,7 +227,7 @@ impl Ledger {
         let mut late = false;
         for pass in self.passes.iter().rev() {
             let fate = pass.get(slot);
-            if version == pass.version && fate != Fate::NotSent {
+            if version == pass.version && matches!(fate, Fate::Acknowledged | Fate::Unknown) {
                 return if late { Class::Undecided } else { Class::Matched };
             }
             if fate == Fate::Acknowledged {
@@ -250,18 +267,21 @@ impl Pass {
         let (word, shift) = ((slot / FATES_PER_WORD) as usize, slot % FATES_PER_WORD * 2);
         let bits = match fate {
             Fate::NotSent => 0,
-            Fate::Acknowledged => 1,
+            Fate::Acknowledged => ACKNOWLEDGED,
             Fate::Refused => 2,
             Fate::Unknown => 3,
         };
-        self.fates[word] = self.fates[word] & !(3 << shift) | bits << shift;
+        let before = self.fates[word];
+        self.open += u64::from(before >> shift & 3 == ACKNOWLEDGED);
+        self.open -= u64::from(bits == ACKNOWLEDGED);
+        self.fates[word] = before & !(3 << shift) | bits << shift;
     }
 
     fn get(&self, slot: u64) -> Fate {
         let (word, shift) = ((slot / FATES_PER_WORD) as usize, slot % FATES_PER_WORD * 2);
         match self.fates[word] >> shift & 3 {
             0 => Fate::NotSent,
-            1 => Fate::Acknowledged,
+            ACKNOWLEDGED => Fate::Acknowledged,
             2 => Fate::Refused,
             _ => Fate::Unknown,
         }

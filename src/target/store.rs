@@ -1,6 +1,6 @@
 //! What keyswarm does to a store: empty it, look its keys up, remove its own. And what it refuses to do to somebody else's.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -100,19 +100,32 @@ pub struct Probe {
     /// Those that exist.
     pub existing: u64,
     /// Versions of their values, as far as these are this dataset's.
-    pub versions: BTreeSet<Version>,
+    /// ... and how many are in each.
+    pub versions: BTreeMap<Version, u64>,
 }
 
 impl Probe {
     /// The version on which a run builds: the highest found; `None` if none of the keys exists. Values that name no
     /// version, or nobody, count as version 1.
     pub fn base(&self) -> Option<Version> {
-        (self.existing > 0).then(|| self.versions.last().copied().unwrap_or(1))
+        (self.existing > 0).then(|| self.versions.last_key_value().map_or(1, |(version, _)| *version))
     }
 
     /// The one version that all values found have in common; `None` if there are several or none.
     pub fn common(&self) -> Option<Version> {
         self.base().filter(|_| self.versions.len() <= 1)
+    }
+
+    /// Whether most values are in the newest version, so that an older one looks like a write that was lost.
+    pub fn mostly_newest(&self) -> bool {
+        let all: u64 = self.versions.values().sum();
+        self.versions.last_key_value().is_none_or(|(_, keys)| 2 * keys > all)
+    }
+
+    fn found(&mut self, version: Option<Version>) {
+        if let Some(version) = version {
+            *self.versions.entry(version).or_default() += 1;
+        }
     }
 }
 
@@ -127,10 +140,17 @@ const UNDER_WAY: usize = 32;
 /// The connection was lost, a reply took too long, or the server refuses `GET`.
 pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Result<Probe, Broken> {
     let command = if dataset.is_hash() { "HGETALL" } else { "GET" };
+    let telling = telling_field(dataset);
     let lookups = stream::iter(sample(dataset)).map(|place| async move {
         let mut key = Vec::new();
         dataset.key(place, &mut key);
-        let reply = control.call(&[command.as_bytes(), &key], limit).await?;
+        let reply = match telling {
+            Some(field) if dataset.values_len(place) > LARGE => {
+                let name = dataset.fields()[usize::from(field)].name.as_bytes();
+                control.call(&[b"HGET", &key, name], limit).await?
+            }
+            _ => control.call(&[command.as_bytes(), &key], limit).await?,
+        };
         Ok::<_, Broken>((place, reply))
     });
     lookups
@@ -141,12 +161,15 @@ pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Res
                 Value::Null => {}
                 Value::Bulk(value) => {
                     probe.existing += 1;
-                    probe.versions.extend(dataset.version_of(place, &value));
+                    let mut scratch = Vec::new();
+                    let field = telling.unwrap_or(0);
+                    let read = |version| dataset.read_field(place, version, field, &value, &mut scratch);
+                    probe.found(Dataset::tried(read));
                 }
                 Value::Array(items) if items.is_empty() => {}
                 Value::Array(items) => {
                     probe.existing += 1;
-                    probe.versions.extend(hash_version(dataset, place, &items));
+                    probe.found(hash_version(dataset, place, &items));
                 }
                 Value::Error(text) if Kind::from_reply(text.as_bytes()) == Kind::WrongType => probe.existing += 1,
                 other => return Err(refused(command, &other)),
@@ -158,18 +181,29 @@ pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Res
 
 /// The version of a hash, if all of it is this key's in one version.
 fn hash_version(dataset: &Dataset, place: Place, items: &[Value]) -> Option<Version> {
-    let mut hash = HashReading::new(place, 1);
     let mut scratch = Vec::new();
-    for pair in items.chunks_exact(2) {
-        let [Value::Bulk(name), Value::Bulk(value)] = pair else { return None };
-        let field = hash.name(dataset, name)?;
-        hash.value(dataset, field, value, &mut scratch);
-    }
-    match hash.finish(dataset).0 {
-        Reading::Matched => Some(1),
-        Reading::OtherVersion(version) => Some(version),
-        Reading::Foreign(_) | Reading::Corrupt => None,
-    }
+    Dataset::tried(|version| {
+        let mut hash = HashReading::new(place, version);
+        for pair in items.chunks_exact(2) {
+            let [Value::Bulk(name), Value::Bulk(value)] = pair else { return Reading::Corrupt };
+            if let Some(field) = hash.name(dataset, name) {
+                hash.value(dataset, field, value, &mut scratch);
+            }
+        }
+        hash.finish(dataset).0
+    })
+}
+
+/// A hash that is larger is looked up by one field.
+const LARGE: u64 = 256 * 1024;
+
+/// The field that tells the version best: the shortest of those that name it; `None` for strings.
+fn telling_field(dataset: &Dataset) -> Option<u16> {
+    let first = Place { client: 0, index: 0 };
+    let fields = 0..u16::try_from(dataset.fields().len()).ok()?;
+    let named = |field: &u16| dataset.names_author(*field);
+    let shortest = fields.clone().filter(named).min_by_key(|&field| dataset.field_len(first, field));
+    shortest.or(fields.max_by_key(|&field| dataset.field_len(first, field)))
 }
 
 /// Places spread evenly from the first key to the last; all of them if there are few.

@@ -48,7 +48,30 @@ fn the_next_version_on_top(driver: &str) {
     outcome.counts("verify", &[("keys.matched", KEYS - 1), ("keys.stale", 1)]);
 }
 
-for_both_drivers!(verify_alone, the_next_version_on_top);
+/// Keys that a second write leaves alone are right as they are, whatever their values look like: in the same run, and for
+/// whoever only looks afterwards.
+fn keys_that_were_left_alone(driver: &str) {
+    for value in [
+        "dataset.value = { size = \"15B\" }",
+        "dataset.fields = { a = \"1\", c = { random = \"100B\" } }",
+        "dataset.fields = { a = \"x{n}\", c = \"uuid\" }",
+        "dataset.value = \"uuid\"",
+    ] {
+        let (name, value) = value.split_once(" = ").expect("a key");
+        let server = RedisServer::start(&[]);
+        let load = || self::scenario(driver, &server).without("dataset.value").set(name, value);
+        let outcome = Keyswarm::run(&load().write(16).phase("write", "keys = 30").verify(16)).finish().expect(0);
+        outcome.counts("verify", &[("keys.matched", KEYS)]);
+        let outcome = Keyswarm::run(&load().verify(16)).finish().expect(0);
+        outcome.counts("verify", &[("keys.matched", KEYS)]);
+        assert!(outcome.stdout.contains("a stale value cannot be told"), "{outcome}");
+        // Two whole writes leave one version.
+        Keyswarm::run(&load().write(16)).finish().expect(0);
+        Keyswarm::run(&load().verify(16)).finish().expect(0).counts("verify", &[("keys.matched", KEYS)]);
+    }
+}
+
+for_both_drivers!(verify_alone, the_next_version_on_top, keys_that_were_left_alone);
 
 #[test]
 fn two_drivers_check_each_other() {

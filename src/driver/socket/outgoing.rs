@@ -24,6 +24,8 @@ pub struct Outgoing {
 
 struct Begun {
     request: Request,
+    /// Whether its head, which says how many words it has, is written.
+    headed: bool,
     /// The next word.
     nth: usize,
     /// How much of it has been written, if it is a long value.
@@ -85,7 +87,7 @@ impl Outgoing {
             _ => {
                 self.more.clear();
                 self.more.extend_from_slice(more);
-                self.begun = Some(Begun { request, nth: 0, at: 0 });
+                self.begun = Some(Begun { request, headed: false, nth: 0, at: 0 });
                 self.write_on(dataset);
             }
         }
@@ -97,8 +99,9 @@ impl Outgoing {
         let out = &mut self.bytes;
         let words = Words::new(&begun.request, &self.more, dataset);
         let count = words.len();
-        if begun.nth == 0 {
+        if !begun.headed {
             resp::begin(count, out);
+            begun.headed = true;
         }
         while begun.nth < count {
             if out.len() - self.sent >= SEND_AHEAD {

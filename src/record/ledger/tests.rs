@@ -66,6 +66,25 @@ fn a_verify_only_run_expects_the_version_that_it_found() {
 }
 
 #[test]
+fn a_key_that_the_last_pass_did_not_reach_is_expected_as_it_was() {
+    let mut ledger = after(Base::Empty, &[Fate::Acknowledged]);
+    ledger.begin(2);
+    for (fate, expected) in
+        [(Fate::NotSent, 1), (Fate::Refused, 1), (Fate::Unknown, 2), (Fate::Acknowledged, 2), (Fate::Refused, 1)]
+    {
+        ledger.set(70, 2, fate);
+        assert_eq!(ledger.expected(70), expected, "{fate:?}");
+    }
+    // Nor is any other key, until each of them is acknowledged.
+    assert_eq!(ledger.expected(3), 2, "nobody ever wrote it");
+    (0..100).for_each(|slot| ledger.set(slot, 2, Fate::Acknowledged));
+    assert!((0..100).all(|slot| ledger.expected(slot) == 2));
+    let mut fresh = Ledger::new(100, Base::Existing(7));
+    fresh.begin(8);
+    assert_eq!(fresh.expected(5), 7);
+}
+
+#[test]
 fn neighbours_keep_their_fates() {
     let mut ledger = Ledger::new(100, Base::Empty);
     ledger.begin(1);

@@ -3,6 +3,8 @@
 use super::super::super::{Keyed, note};
 use super::*;
 use crate::dataset::{Expiry, Field, Owner};
+use crate::driver::words::Words;
+use crate::wire::resp;
 
 fn place(index: u64) -> Place {
     Place { client: 0, index }
@@ -174,6 +176,53 @@ async fn an_expiry_is_there_and_not_too_long() {
         let done = answered(&data, &(ask(command, 0, 0), Vec::new()), reply.as_bytes(), 1).await;
         assert_eq!(done[0].outcome, outcome, "{command:?} {reply}");
         assert_eq!(done[0].note.is_some(), outcome != Outcome::Done);
+    }
+}
+
+/// The buffer is full sooner or later, at any byte of a command.
+#[test]
+fn commands_go_on_where_the_buffer_was_full() {
+    let plain = || Arc::unwrap_or_clone(dataset(template("v{n}")));
+    let expiring = plain().with_expiry(Some(Expiry { seconds: 86_400, as_option: true }));
+    let hash = Arc::unwrap_or_clone(hash(&template("v{n}"), &["a", "field"]));
+    for (data, command, more) in [
+        (expiring, Command::Set, 0),
+        (hash, Command::Hset, 0),
+        (plain(), Command::Mset, 2),
+        (plain(), Command::Mget, 1),
+        (plain(), Command::Expire, 0),
+    ] {
+        for pad in 0..64 {
+            // Whatever comes first moves all that follows.
+            let (mut outgoing, mut sent, mut expected) = (Outgoing::default(), Vec::new(), Vec::new());
+            let batch = (0..5_000).map(|n| {
+                let ask = if n < pad { ask(Command::Get, 0, 0) } else { ask(command, n % 1000, more) };
+                (ask, keys((0..u64::from(ask.more)).map(|key| (n + key) % 1000)))
+            });
+            for (request, more) in batch {
+                while !outgoing.has_room() {
+                    sent.extend_from_slice(outgoing.unsent());
+                    outgoing.advance(outgoing.unsent().len());
+                    outgoing.refill(&data);
+                }
+                outgoing.take(request, &more, &data);
+                let words = Words::new(&request, &more, &data);
+                resp::begin(words.len(), &mut expected);
+                for nth in 0..words.len() {
+                    let mut word = Vec::new();
+                    words.write(words.get(nth), &mut word);
+                    resp::put(&word, &mut expected);
+                }
+            }
+            loop {
+                sent.extend_from_slice(outgoing.unsent());
+                outgoing.advance(outgoing.unsent().len());
+                if !outgoing.refill(&data) {
+                    break;
+                }
+            }
+            assert!(sent == expected, "{command:?} behind {pad}");
+        }
     }
 }
 
