@@ -46,6 +46,7 @@ pub fn begun(plans: &[Plan], target: Option<&Target>, started: SystemTime) -> Ou
 pub fn watched(outcome: &mut Outcome, plan: &Plan, watched: Watched) {
     let Watched { outcome: sampled, timeline_lost } = watched;
     for section in sampled.sections {
+        outcome.server.grow_by(&section);
         if let Some(run) = outcome.runs.get_mut(section.run) {
             run.sections.push(section);
         }

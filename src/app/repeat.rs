@@ -154,6 +154,13 @@ impl Session<'_> {
                         }
                     )));
                 }
+                let first = self.turn.writes_before == 0 && self.turn.shift == Shift::default();
+                if let (Some(version), true) = (probe.base(), writes && !several && first) {
+                    notes.push(Warning::Note(format!(
+                        "an earlier run left keys of this scenario and seed (version {version}): they are overwritten, not \
+                         inserted; --seed with another number writes new ones"
+                    )));
+                }
                 if let (Some(version), true) = (probe.base(), self.turn.shift != Shift::default()) {
                     notes.push(Warning::Note(format!(
                         "the keys of run {} should have been new, and are there already in version {version}, by an earlier \

@@ -15,4 +15,4 @@ pub use build::document;
 pub use folder::{FolderError, JsonOutput, ResultFolder};
 pub use limit::{LimitLive, LimitVerdict, Story, limit_document, write_limit_summary};
 pub use summary::{Look, write_summary};
-pub use wording::reasons;
+pub use wording::{generator_bound, reasons};

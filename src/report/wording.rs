@@ -18,6 +18,13 @@ pub fn reasons(judgement: &Judgement, outcome: &Outcome) -> Vec<String> {
     judgement.reasons.iter().map(|reason| self::reason(reason, outcome)).collect()
 }
 
+/// Why a trial says nothing of the server, as a short sentence; `None` if the generator was not the bottleneck.
+pub fn generator_bound(judgement: &Judgement) -> Option<String> {
+    let phase = judgement.bounds.iter().flatten().find(|phase| phase.bound == Some(true))?;
+    let signs: Vec<String> = phase.signs.iter().map(generator::sign).collect();
+    Some(format!("generator-bound in {}: {}", phase.phase, signs.join("; ")))
+}
+
 /// A reason as a short sentence; it names its run if there were several.
 pub fn reason(reason: &Reason, outcome: &Outcome) -> String {
     let of_run = reason.run.and_then(|index| outcome.runs.get(index));

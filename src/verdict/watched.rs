@@ -1,7 +1,10 @@
 //! keyswarm itself and the server over a whole run, as far as the result tells of them.
 
+use std::time::Duration;
+
 use super::Ceiling;
 use crate::sample::peaks::Peaks;
+use crate::sample::section::Section;
 
 /// keyswarm itself. `None` where nothing was sampled.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +79,15 @@ impl ServerSide {
             self.fd_limit = fd_limit;
         }
         raise(&mut self.fds_max, fds);
+    }
+}
+
+impl ServerSide {
+    /// Takes in what was seen of a phase as a whole. One that is shorter than a sample may be busier than any of them.
+    pub fn grow_by(&mut self, section: &Section) {
+        const SHORTEST: Duration = Duration::from_millis(200);
+        let share = section.server().and_then(|server| server.share()).filter(|_| section.wall >= SHORTEST);
+        raise(&mut self.cpu_percent_max, share.map(|share| 100.0 * share.min(1.0)));
     }
 }
 

@@ -20,7 +20,7 @@ use crate::report::result::Document;
 use crate::report::timeline::Timeline;
 use crate::report::{self, ResultFolder};
 use crate::scenario::units::{duration_shown, number_shown};
-use crate::search::{Ending, Figures, Flooded, Made, Signs, Trial, weigh};
+use crate::search::{Doubt, Ending, Figures, Flooded, Made, Signs, Trial, weigh};
 use crate::target::Target;
 use crate::verdict::{self, Ceiling, Outcome};
 
@@ -93,6 +93,9 @@ impl Command {
             None => {}
         }
         let signs = Signs { command: signs.command || matches!(cut, Some(Cut::Flooded(..))), ..signs };
+        if ending == Ending::Invalid(Doubt::GeneratorBound) {
+            reasons.splice(0..0, report::generator_bound(&judgement));
+        }
         let figures = Figures::of(&outcome, self.search.vary.phase());
         if reasons.is_empty() && ending != Ending::Pass {
             reasons.push(left_out(&plan, &figures));

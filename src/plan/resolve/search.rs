@@ -47,7 +47,7 @@ pub fn search(
     if let Vary::Rate { phase } = &vary
         && let Some(phase) = phases.iter().find(|known| known.name == *phase)
     {
-        enough_samples(phase, trial, from, limits, span, judge);
+        enough_samples(phase, trial, (from, to), limits, span, judge);
     }
     Some(SearchPlan { vary, from, to, trial, confirm, width_percent })
 }
@@ -74,7 +74,7 @@ fn vary(vary: &Key<Text>, phases: &[Phase], judge: &mut Judge<'_>) -> Option<Var
     let Some((name, key @ ("pipeline" | "rate"))) = of_phase else {
         let near = nearest(text, KNOWN).map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
         let known = scenario::quoted(KNOWN);
-        judge.fault(written.span, format!("nothing that can be varied; {near}There are {known}"));
+        judge.fault(written.span, format!("nothing that can be varied; {near}there are {known}"));
         return None;
     };
     let Some(phase) = phases.iter().find(|phase| phase.name == name) else {
@@ -156,7 +156,14 @@ fn possible(vary: &Vary, to: u64, clients: &Clients, dataset: &Dataset, at: Span
 }
 
 /// A percentile is a fact once ten requests lie beyond it: for the 99th that takes a thousand.
-fn enough_samples(phase: &Phase, trial: Option<Duration>, from: u64, limits: &Limits, at: Span, judge: &mut Judge<'_>) {
+fn enough_samples(
+    phase: &Phase,
+    trial: Option<Duration>,
+    (from, to): (u64, u64),
+    limits: &Limits,
+    at: Span,
+    judge: &mut Judge<'_>,
+) {
     let Some(load) = phase.run.load() else { return };
     let Some(lasts) = trial.or(match load.until {
         Until::After(duration) => Some(duration),
@@ -177,11 +184,12 @@ fn enough_samples(phase: &Phase, trial: Option<Duration>, from: u64, limits: &Li
     if requests < samples {
         let least = (samples as f64 / lasts.as_secs_f64().max(1e-3)).ceil() as u64;
         let long_enough = Duration::from_secs(samples.div_ceil(from.max(1)));
+        let begin = if least < to { format!("Begin at \"{least}/s\", or l") } else { "L".to_owned() };
         judge.fault(
             at,
             format!(
                 "a trial at the lowest rate, {from}/s, has {} in {}, too few for a {level} percentile: that takes {}. \
-                 Begin at \"{least}/s\", or let a trial last {}",
+                 {begin}et a trial last {}",
                 counted(requests, "request"),
                 duration_shown(lasts),
                 number_shown(samples),

@@ -153,7 +153,7 @@ pub fn notes(search: &SearchPlan, answer: &Answer, first: &Thresholds, highest: 
     for (what, level, met, never) in thresholds {
         notes.extend(match (level, highest) {
             (Some(level), _) if search.vary != Vary::Burst || what == "connections" => {
-                Some(format!("{what}: {met} begin at {}", amount(search, level)))
+                Some(format!("{what}: {met} first met at {}", amount(search, level)))
             }
             (None, Some(highest)) if search.vary != Vary::Burst || what == "connections" => {
                 Some(format!("{what}: no {never} up to {}", amount(search, highest)))

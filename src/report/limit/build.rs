@@ -29,6 +29,11 @@ pub fn limit_document(mut document: Document, story: &Story<'_>) -> Document {
         LimitVerdict::Found => Vec::new(),
         _ => vec![limit.answer.clone()],
     };
+    // Those of the search, not of the one trial.
+    let highest = |of: fn(&Trial) -> Option<f64>| limit.trials.iter().filter_map(of).max_by(f64::total_cmp);
+    document.server.cpu_percent_max = highest(|trial| trial.server_cpu_percent).or(document.server.cpu_percent_max);
+    document.generator.cpu_percent_max =
+        highest(|trial| trial.generator_cpu_percent).or(document.generator.cpu_percent_max);
     document.limit = Some(limit);
     document
 }
@@ -42,7 +47,8 @@ fn limit(story: &Story<'_>) -> Limit {
         command: first(trials, |signs| signs.command),
         data: first(trials, |signs| signs.data),
     };
-    let highest = trials.iter().map(|made| made.trial.level).max();
+    let valid = trials.iter().filter(|made| !matches!(made.ending, Ending::Invalid(_)));
+    let highest = valid.map(|made| made.trial.level).max();
     let claims = !matches!(answer.end, crate::search::End::Irregular { .. } | crate::search::End::Unstable);
     let bounds = [answer.holds, answer.breaks].into_iter().flatten().filter(|_| claims);
     Limit {

@@ -5,7 +5,7 @@ use super::stored::Trial;
 
 /// Titles, and how wide their columns are; all are flush right.
 const COLUMNS: [(&str, usize); 7] =
-    [("level", 9), ("trial", 6), ("keys/s", 10), ("p99", 10), ("timeouts", 12), ("server", 7), ("loader", 8)];
+    [("level", 9), ("trial", 6), ("keys/s", 10), ("p99", 10), ("timeouts/err", 14), ("server", 7), ("loader", 8)];
 
 /// The titles, with what is varied as the first.
 pub fn titles(level: &str) -> String {

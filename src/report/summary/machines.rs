@@ -24,7 +24,11 @@ pub fn machines(document: &Document, page: &mut Page) {
     let host =
         host.map(|(busy, cores)| format!("host cpu max {} of {}", percent(busy), plural(cores, "core", "cores")));
     let bound = loader.bound.map(|bound| if bound { "THE BOTTLENECK" } else { "not the bottleneck" });
-    let ceiling = loader.ceiling.map(|ceiling| format!("its own ceiling here: {}", rate(ceiling)));
+    let ceiling = loader.ceiling.map(|ceiling| {
+        let of = loader.ceilings.iter().find(|known| known.requests_per_second == ceiling);
+        let phase = of.map_or_else(String::new, |known| format!(" in {}", known.phase));
+        format!("its own ceiling here{phase}: {}", rate(ceiling))
+    });
     let verdict = match (bound, ceiling) {
         (Some(bound), Some(ceiling)) => Some(format!("{bound} ({ceiling})")),
         (bound, ceiling) => ceiling.or(bound.map(str::to_owned)),

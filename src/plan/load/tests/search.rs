@@ -122,6 +122,8 @@ fn a_percentile_wants_requests_beyond_it() {
     for part in ["40/s, has 40 requests in 1 s", "99th percentile: that takes 1,000", "\"1000/s\"", "last 25 s"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let low = search("[limits.load]\np99 = \"5ms\"", "40", "").replace("9k/s", "90/s");
+    assert!(faults(&low).contains("1,000. Let a trial last 25 s"), "advice within the range");
     assert!(faults(&search("[limits.load]\np999 = \"5ms\"", "1000", "")).contains("10,000"));
     let of_all = faults(&search("", "999", "").replace("[limits]\n", "[limits]\np99 = \"1s\"\n"));
     assert!(of_all.contains("too few for a 99th"), "{of_all}");
