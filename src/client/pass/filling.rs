@@ -14,6 +14,9 @@ use crate::plan::{Command, Pipeline};
 /// Unanswered requests, late ones included, stay below so many windows: a slow server is not fed without end.
 const UNANSWERED_WINDOWS: u64 = 4;
 
+/// A window of so many requests is refilled by halves.
+const DEEP: u32 = 16;
+
 /// The commands that follow the keys sent last (EXPIRE, TTL), as far as they are still to be sent.
 #[derive(Debug)]
 pub(super) struct Then {
@@ -49,6 +52,9 @@ impl Pass<'_> {
             (self.moved, self.answered) = (self.now, self.now);
         }
         self.next_due = None;
+        if !self.is_worth_filling() {
+            return;
+        }
         let mut sent = Amount::default();
         while let Some(due) = self.due() {
             if due > self.now {
@@ -64,6 +70,15 @@ impl Pass<'_> {
         }
         if self.agenda.is_open_ended() && sent.requests > 0 {
             count_scheduled(sent, self.client(), &mut self.around.tally.borrow_mut());
+        }
+    }
+
+    /// In a closed loop a deep window is refilled once half of it is free. Larger replies arrive in several pieces; were each
+    /// followed by the few requests that fit, ever smaller ones would go to and fro, at ever higher cost on both sides.
+    fn is_worth_filling(&self) -> bool {
+        match (self.spec.load.pipeline, self.spec.load.rate) {
+            (Pipeline::Window(window), None) if window >= DEEP => self.flight.waiting() <= u64::from(window / 2),
+            _ => true,
         }
     }
 
