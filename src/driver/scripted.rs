@@ -46,6 +46,9 @@ pub struct ScriptedDriver {
     traffic: Traffic,
     /// The highest number of requests that were unanswered at a time.
     pub deepest: usize,
+    /// How many were unanswered whenever another one came after an answer.
+    pub refilled_at: Vec<usize>,
+    answered: bool,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -64,6 +67,8 @@ impl ScriptedDriver {
             closed: false,
             traffic: Traffic::default(),
             deepest: 0,
+            refilled_at: Vec::new(),
+            answered: false,
             timer: Box::pin(sleep_until(Instant::now())),
         }
     }
@@ -101,6 +106,9 @@ impl Driver for ScriptedDriver {
     }
 
     fn submit(&mut self, request: Request, more: &[Keyed]) {
+        if std::mem::take(&mut self.answered) {
+            self.refilled_at.push(self.unanswered());
+        }
         let fate = (self.script)(self.count);
         self.count += 1;
         self.traffic.sent += 1;
@@ -133,6 +141,7 @@ impl Driver for ScriptedDriver {
         while !self.silent && self.answers.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, completion)) = self.answers.pop_front() {
                 self.traffic.received += 1;
+                self.answered = true;
                 done.push(completion);
             }
         }

@@ -84,6 +84,19 @@ async fn a_healthy_server_keeps_every_key_and_the_window_is_never_exceeded() {
     }
 }
 
+/// Replies come one by one, a millisecond apart.
+#[tokio::test(start_paused = true)]
+async fn a_deep_window_is_refilled_by_halves_and_a_shallow_one_at_once() {
+    for (window, at) in [(1, 0), (8, 7), (15, 14), (16, 8), (64, 32)] {
+        let mut bench = Bench::new(10_000, |n| Script::Answer(MS * (n as u32 % 50 + 1)));
+        let (written, result) = bench.pass(Op::Write, 1, Pipeline::Window(window)).await;
+        assert_eq!((result, written.requests.ok), (Ok(()), 1000));
+        let refilled = &bench.driver.refilled_at;
+        assert!(refilled.iter().all(|&unanswered| unanswered <= at), "{window}: {refilled:?}");
+        assert!(refilled.contains(&at), "{window}: {refilled:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stall_is_counted_and_late_replies_are_dropped() {
     // Request 100 is answered after 250 ms, so it and those behind it in the window are late.
