@@ -67,8 +67,8 @@ impl<'a> Servers<'a> {
             Server::Remote(_) => self.reached(&plan.target.server),
             Server::Spawned(_) | Server::Builtin(_) => self.started.as_ref().map(|(_, target)| target),
         };
-        // Whatever runs already was reached at the beginning.
-        Ok(found.expect("every server is at hand by now"))
+        // `prepare` reached whatever runs already, and `start` has just kept what it started.
+        Ok(found.expect("a server was reached by `prepare`, or is kept by `start`"))
     }
 
     /// The first case's; `None` if it was started and has done its work.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::agenda::Work;
 use super::churn::ChurnSpec;
 use super::connection::{Connection, LostConnection};
+use super::lookout::Lookout;
 use super::pass::PassSpec;
 use super::progress::Snapshot;
 use super::stop::Stop;
@@ -108,7 +109,7 @@ impl Fleet {
             let (connections, opening) = (clients.connections, clients.opening);
             let (connector, stop, snapshots) = (connector.clone(), stop.clone(), snapshots.clone());
             let idled = Idled::default();
-            let lookout = (idled.clone(), clients.spin);
+            let lookout = Lookout::new(idled.clone(), clients.spin);
             let worker = move || {
                 let connections = members
                     .into_iter()

@@ -34,23 +34,11 @@ pub enum Patience {
     Endless,
 }
 
-impl Patience {
-    /// For a phase in which so many requests at most are in flight on the thread; `None`: any number.
-    pub fn of(spin: bool, in_flight: Option<u64>) -> Self {
-        // On a machine with one core, looking would only keep the others from running.
-        let alone = || sysconf(SysconfVar::_NPROCESSORS_ONLN).is_ok_and(|cores| cores == Some(1));
-        match in_flight {
-            _ if spin => Self::Endless,
-            Some(few) if few <= FEW && !alone() => Self::Brief,
-            _ => Self::None,
-        }
-    }
-}
-
 /// One thread's.
 #[derive(Debug)]
 pub struct Lookout {
     idled: Idled,
+    spin: bool,
     /// Whether something came since the last look.
     seen: Cell<bool>,
     /// Wakes the lookout when it has given up.
@@ -58,9 +46,20 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Counts in `idled`.
-    pub fn new(idled: Idled) -> Self {
-        Self { idled, seen: Cell::new(false), resting: RefCell::default() }
+    /// Counts in `idled`. With `spin` the thread never sleeps.
+    pub fn new(idled: Idled, spin: bool) -> Self {
+        Self { idled, spin, seen: Cell::new(false), resting: RefCell::default() }
+    }
+
+    /// How long to look in a phase in which so many requests at most are in flight on the thread; `None`: any number.
+    pub fn patience(&self, in_flight: Option<u64>) -> Patience {
+        // On a machine with one core, looking would only keep the others from running.
+        let alone = || sysconf(SysconfVar::_NPROCESSORS_ONLN).is_ok_and(|cores| cores == Some(1));
+        match in_flight {
+            _ if self.spin => Patience::Endless,
+            Some(few) if few <= FEW && !alone() => Patience::Brief,
+            _ => Patience::None,
+        }
     }
 
     /// Runs a connection's work. It is polled only when something came, or is due.
@@ -125,10 +124,11 @@ mod tests {
 
     #[test]
     fn only_few_requests_are_looked_for() {
-        assert_eq!(Patience::of(true, None), Patience::Endless);
-        assert_eq!(Patience::of(false, None), Patience::None);
-        assert_eq!(Patience::of(false, Some(FEW + 1)), Patience::None);
-        assert_ne!(Patience::of(false, Some(FEW)), Patience::Endless);
+        let patience = |spin, in_flight| Lookout::new(Idled::default(), spin).patience(in_flight);
+        assert_eq!(patience(true, None), Patience::Endless);
+        assert_eq!(patience(false, None), Patience::None);
+        assert_eq!(patience(false, Some(FEW + 1)), Patience::None);
+        assert_ne!(patience(false, Some(FEW)), Patience::Endless);
     }
 
     /// Runs a lookout until `enough` says so, asked at every turn of the event loop.
@@ -148,7 +148,7 @@ mod tests {
     #[tokio::test]
     async fn looking_in_vain_is_counted_and_replies_are_not() {
         let idled = Idled::default();
-        let lookout = Lookout::new(idled.clone());
+        let lookout = Lookout::new(idled.clone(), false);
         let mut turns = 0;
         keep_until(&lookout, Patience::Endless, || {
             lookout.saw();
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_noticed_whenever_it_goes_on() {
-        let lookout = Lookout::new(Idled::default());
+        let lookout = Lookout::new(Idled::default(), false);
         lookout.notice(yield_now()).await;
         assert!(lookout.seen.take());
     }
@@ -170,7 +170,7 @@ mod tests {
     #[tokio::test]
     async fn a_brief_look_ends_and_begins_anew() {
         let idled = Idled::default();
-        let lookout = Lookout::new(idled.clone());
+        let lookout = Lookout::new(idled.clone(), false);
         let resting = || lookout.resting.borrow().is_some();
         keep_until(&lookout, Patience::Brief, resting).await;
         let before = idled.read();

@@ -18,7 +18,7 @@ use super::tally::Tally;
 use crate::dataset::Place;
 use crate::driver::Connector;
 use crate::plan::{Load, Opening, Pipeline, Replies};
-use crate::record::{ClientRecord, Idled, Recorder};
+use crate::record::{ClientRecord, Recorder};
 
 use super::stop::Stop;
 
@@ -56,7 +56,6 @@ const OPENING_AT_ONCE: usize = 64;
 /// A loading thread's state.
 pub struct Worker {
     thread: u32,
-    spin: bool,
     shared: Rc<Shared>,
     connections: Vec<Connection>,
     snapshots: mpsc::Sender<Snapshot>,
@@ -71,7 +70,7 @@ impl Worker {
         stop: Stop,
         connections: Vec<Connection>,
         snapshots: mpsc::Sender<Snapshot>,
-        (idled, spin): (Idled, bool),
+        lookout: Lookout,
     ) -> Self {
         let at_once = match opening {
             Opening::Paced => OPENING_AT_ONCE,
@@ -81,12 +80,12 @@ impl Worker {
             connector,
             stop,
             alarms: Alarms::new().ok(),
-            lookout: Lookout::new(idled),
+            lookout,
             opening: Semaphore::new(at_once),
             admission: Tally::default().into(),
             tally: Tally::default().into(),
         };
-        Self { thread, spin, shared: Rc::new(shared), connections, snapshots }
+        Self { thread, shared: Rc::new(shared), connections, snapshots }
     }
 
     /// Serves orders until there is nobody left to give any.
@@ -156,7 +155,7 @@ impl Worker {
             }
             Pipeline::Window(_) | Pipeline::All => None,
         };
-        Patience::of(self.spin, in_flight)
+        self.shared.lookout.patience(in_flight)
     }
 
     fn begin(&self, tally: &std::cell::RefCell<Tally>, open: bool) {
@@ -191,7 +190,7 @@ impl Worker {
             let (shared, work) = (Rc::clone(&self.shared), lane.run(Rc::clone(&self.shared)));
             running.spawn_local(async move { shared.lookout.notice(work).await });
         }
-        self.together(running, Patience::of(self.spin, Some(few))).await;
+        self.together(running, self.shared.lookout.patience(Some(few))).await;
     }
 
     /// Waits until all tasks are done, telling of the thread's progress meanwhile. Returns what they came to.

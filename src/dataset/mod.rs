@@ -309,7 +309,7 @@ impl Dataset {
 
     /// The version that a reading is of, `read` telling what it is where a version is expected. What names no version is held
     /// against one after the other.
-    pub fn tried(mut read: impl FnMut(Version) -> Reading) -> Option<Version> {
+    pub fn find_version(mut read: impl FnMut(Version) -> Reading) -> Option<Version> {
         const MOST: Version = 64;
         for expected in 1..=MOST {
             match read(expected) {

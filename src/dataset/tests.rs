@@ -239,7 +239,7 @@ fn values_too_short_for_a_name_are_known_by_their_versions() {
         if bytes > 2 {
             assert_eq!(read(3, &value), Reading::OtherVersion(2), "{bytes}");
             assert_eq!(read(1, &value), Reading::Corrupt, "nobody looks ahead");
-            assert_eq!(Dataset::tried(|version| read(version, &value)), Some(2));
+            assert_eq!(Dataset::find_version(|version| read(version, &value)), Some(2));
             value[0] ^= 1;
             assert_eq!(read(3, &value), Reading::Corrupt, "{bytes}");
         }

@@ -148,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
     fn submit(&mut self, request: Request, more: &[Keyed]) {
         self.outgoing.take(request, more, &self.dataset);
         if let Some(replies) = &mut self.replies {
-            replies.expect(request, more);
+            replies.asked(request, more);
         }
     }
 

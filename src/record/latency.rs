@@ -122,8 +122,8 @@ impl Latency {
 }
 
 fn new_histogram() -> Box<Histogram<u64>> {
-    // The bounds are constants, and valid.
-    Box::new(Histogram::new_with_bounds(1, HIGHEST_US, DIGITS).expect("valid constant bounds"))
+    // Refused are a lowest value of 0, a highest below twice the lowest, and more than 5 digits: none of these constants is.
+    Box::new(Histogram::new_with_bounds(1, HIGHEST_US, DIGITS).expect("constants within the histogram's bounds"))
 }
 
 fn lowest_equivalent(histogram: &Histogram<u64>, us: u64) -> u64 {

@@ -5,17 +5,17 @@
 //! *recovers*. Climb and bisect propose on one trial each; only confirming decides (`tally`).
 
 mod answer;
-mod flood;
 mod levels;
 mod machine;
+mod oversaturation;
 mod tally;
 mod usl;
 mod weigh;
 
 pub use answer::{Answer, Bound, End, Recovery};
-pub use flood::{Flood, Flooded};
 pub use levels::{Levels, Width};
 pub use machine::Search;
+pub use oversaturation::{Oversaturated, Oversaturation};
 pub use tally::Standing;
 pub use usl::{Point, Usl};
 pub use weigh::{Figures, Made, Signs, weigh};

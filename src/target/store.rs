@@ -164,7 +164,7 @@ pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Res
                     let mut scratch = Vec::new();
                     let field = telling.unwrap_or(0);
                     let read = |version| dataset.read_field(place, version, field, &value, &mut scratch);
-                    probe.found(Dataset::tried(read));
+                    probe.found(Dataset::find_version(read));
                 }
                 Value::Array(items) if items.is_empty() => {}
                 Value::Array(items) => {
@@ -182,7 +182,7 @@ pub async fn probe(control: &Control, dataset: &Dataset, limit: Duration) -> Res
 /// The version of a hash, if all of it is this key's in one version.
 fn hash_version(dataset: &Dataset, place: Place, items: &[Value]) -> Option<Version> {
     let mut scratch = Vec::new();
-    Dataset::tried(|version| {
+    Dataset::find_version(|version| {
         let mut hash = HashReading::new(place, version);
         for pair in items.chunks_exact(2) {
             let [Value::Bulk(name), Value::Bulk(value)] = pair else { return Reading::Corrupt };

@@ -2,7 +2,7 @@
 //!
 //! `server` keeps a server ready between trials, `trial` makes one, `preflight` says before the first what is bound to fail.
 
-mod flood;
+mod oversaturation;
 mod preflight;
 mod server;
 mod trial;

@@ -10,7 +10,7 @@ use super::super::repeat::Ran;
 use super::super::session::Session;
 use super::super::watch::Watch;
 use super::super::{counters, outcome};
-use super::flood::flooded;
+use super::oversaturation::oversaturated;
 use super::{Command, expected};
 use crate::client::FleetError;
 use crate::plan::{Cleanup, Flush, Plan, Turn};
@@ -20,7 +20,7 @@ use crate::report::result::Document;
 use crate::report::timeline::Timeline;
 use crate::report::{self, ResultFolder};
 use crate::scenario::units::{duration_shown, number_shown};
-use crate::search::{Doubt, Ending, Figures, Flooded, Made, Signs, Trial, weigh};
+use crate::search::{Doubt, Ending, Figures, Made, Oversaturated, Signs, Trial, weigh};
 use crate::target::Target;
 use crate::verdict::{self, Ceiling, Outcome};
 
@@ -57,7 +57,7 @@ enum Cut {
     /// It took too long.
     Late,
     /// A phase was over-saturated.
-    Flooded(String, Flooded),
+    Oversaturated(String, Oversaturated),
 }
 
 /// How long a trial of `level` may take: in proportion to the trials that held.
@@ -89,10 +89,10 @@ impl Command {
         let mut reasons = report::reasons(&judgement, &outcome);
         match &cut {
             Some(Cut::Late) => reasons = vec![format!("not done within {}", duration_shown(longest))],
-            Some(Cut::Flooded(phase, flooded)) => reasons = vec![over_saturated(phase, flooded)],
+            Some(Cut::Oversaturated(phase, oversaturated)) => reasons = vec![over_saturated(phase, oversaturated)],
             None => {}
         }
-        let signs = Signs { command: signs.command || matches!(cut, Some(Cut::Flooded(..))), ..signs };
+        let signs = Signs { command: signs.command || matches!(cut, Some(Cut::Oversaturated(..))), ..signs };
         if ending == Ending::Invalid(Doubt::GeneratorBound) {
             reasons.splice(0..0, report::generator_bound(&judgement));
         }
@@ -138,7 +138,7 @@ impl Command {
             home: self.stop.clone(),
             watch: &watch,
         };
-        let flooded = flooded(plan, watch.listen());
+        let oversaturated = oversaturated(plan, watch.listen());
         let mut cut = None;
         let Ran { outcome: run, notes, removed, broken } = 'ran: {
             let run = session.run();
@@ -146,7 +146,7 @@ impl Command {
             cut = tokio::select! {
                 ran = &mut run => break 'ran ran,
                 () = sleep(longest) => Some(Cut::Late),
-                (phase, flooded) = flooded => Some(Cut::Flooded(phase, flooded)),
+                (phase, oversaturated) = oversaturated => Some(Cut::Oversaturated(phase, oversaturated)),
             };
             stop.ask();
             run.await
@@ -168,8 +168,8 @@ impl Command {
 }
 
 /// A load that was given up.
-fn over_saturated(phase: &str, flooded: &Flooded) -> String {
-    let Flooded { after, waiting, growth, median } = flooded;
+fn over_saturated(phase: &str, oversaturated: &Oversaturated) -> String {
+    let Oversaturated { after, waiting, growth, median } = oversaturated;
     format!(
         "over-saturated: after {:.1} s of {phase}, {} keys waited, {} more every second, and the median latency had risen to {}",
         after.as_secs_f64(),

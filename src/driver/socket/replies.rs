@@ -49,7 +49,7 @@ struct Parts {
 
 impl Replies {
     /// A request was sent.
-    pub fn expect(&mut self, request: Request, more: &[Keyed]) {
+    pub fn asked(&mut self, request: Request, more: &[Keyed]) {
         if request.command == Command::Mget {
             self.more.extend(more);
         }

@@ -14,7 +14,7 @@ const SIGNIFICANT: f64 = 3.09;
 
 /// An open loop under watch.
 #[derive(Clone, Debug)]
-pub struct Flood {
+pub struct Oversaturation {
     /// Keys that become due per second.
     rate: f64,
     /// A latency that is still allowed.
@@ -32,7 +32,7 @@ struct Look {
 
 /// What was seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flooded {
+pub struct Oversaturated {
     /// When, since the load began.
     pub after: Duration,
     /// Keys that waited by then.
@@ -43,7 +43,7 @@ pub struct Flooded {
     pub median: Duration,
 }
 
-impl Flood {
+impl Oversaturation {
     /// Of a load of `rate` keys per second, in which a latency of `allowed` breaks no limit.
     pub fn new(rate: f64, allowed: Duration) -> Self {
         Self { rate, allowed, looks: VecDeque::with_capacity(LOOKS) }
@@ -51,7 +51,7 @@ impl Flood {
 
     /// Enters a look at `at` since the load began: keys settled until then, and the median latency since the look before.
     /// Tells once the level is hopeless.
-    pub fn look(&mut self, at: Duration, settled: u64, median: Duration) -> Option<Flooded> {
+    pub fn look(&mut self, at: Duration, settled: u64, median: Duration) -> Option<Oversaturated> {
         if self.looks.len() == LOOKS {
             self.looks.pop_front();
         }
@@ -62,7 +62,7 @@ impl Flood {
             && last.median > self.allowed
             && rises(self.looks.iter().map(|look| look.waiting))
             && rises(self.looks.iter().map(|look| look.median.as_secs_f64()));
-        hopeless.then(|| Flooded {
+        hopeless.then(|| Oversaturated {
             after: at,
             waiting,
             growth: (last.waiting - first.waiting) / (last.at - first.at).as_secs_f64().max(1e-9),
@@ -95,16 +95,19 @@ mod tests {
     const QUARTER: Duration = Duration::from_millis(250);
 
     /// Looks at a load of 1,000 keys per second of which so many are settled per second, with such medians in milliseconds.
-    fn watch(settled: impl Fn(u32) -> u64, median_ms: impl Fn(u32) -> u64) -> Option<Flooded> {
-        let mut flood = Flood::new(1000.0, Duration::from_millis(5));
-        (1..=40).find_map(|n| flood.look(QUARTER * n, settled(n), Duration::from_millis(median_ms(n))))
+    fn watch(settled: impl Fn(u32) -> u64, median_ms: impl Fn(u32) -> u64) -> Option<Oversaturated> {
+        let mut trend = Oversaturation::new(1000.0, Duration::from_millis(5));
+        (1..=40).find_map(|n| trend.look(QUARTER * n, settled(n), Duration::from_millis(median_ms(n))))
     }
 
     #[test]
     fn a_server_that_falls_behind_is_given_up_after_three_seconds() {
-        let flooded = watch(|n| u64::from(n) * 200, |n| u64::from(n) * 50).expect("it falls behind");
-        assert_eq!((flooded.after, flooded.median), (Duration::from_secs(3), Duration::from_millis(600)));
-        assert!((flooded.growth - 200.0).abs() < 1e-6 && (flooded.waiting - 600.0).abs() < 1e-6, "{flooded:?}");
+        let oversaturated = watch(|n| u64::from(n) * 200, |n| u64::from(n) * 50).expect("it falls behind");
+        assert_eq!((oversaturated.after, oversaturated.median), (Duration::from_secs(3), Duration::from_millis(600)));
+        assert!(
+            (oversaturated.growth - 200.0).abs() < 1e-6 && (oversaturated.waiting - 600.0).abs() < 1e-6,
+            "{oversaturated:?}"
+        );
     }
 
     #[test]
