@@ -6,15 +6,12 @@
 use std::sync::LazyLock;
 
 use super::Alphabet;
-use super::author::scramble;
+use super::author::{GOLDEN, scramble};
 
 /// A value's body is made of pages of so many bytes.
 const PAGE: usize = 4 * 1024;
 /// Where a page may begin in the stock: at any of its bytes.
 const BEGINNINGS: usize = 256 * 1024;
-
-/// The increment of a counter that is scrambled: odd, and far from any short pattern.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 static BINARY: LazyLock<Box<[u8]>> = LazyLock::new(|| stock(Alphabet::Binary));
 static ALPHANUMERIC: LazyLock<Box<[u8]>> = LazyLock::new(|| stock(Alphabet::Alphanumeric));

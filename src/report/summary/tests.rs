@@ -127,7 +127,7 @@ fn timeouts_loss_and_foreign_values() {
     let keys = &mut record.keys;
     (keys.matched, keys.lost, keys.foreign, keys.corrupt, keys.absent) = (985, 7, 1, 1, 6);
     let owner = Owner { client: 3, index: Some(9), version: Some(1) };
-    record.keep(wrong(Class::Foreign, 9, Some("83576968-ecb8-4308-b316-2784c4d2052f"), Some(owner)));
+    record.keep(wrong(Class::Foreign, 9, Some("da8d2d1c-c822-494f-a306-c2a3f43d91c1"), Some(owner)));
     record.keep(wrong(Class::Corrupt, 10, Some(&"x".repeat(150)), None));
     (20..27).for_each(|index| record.keep(wrong(Class::Lost, index, None, None)));
     if let Some(after) = &mut run.server_after {
@@ -160,21 +160,21 @@ fn timeouts_loss_and_foreign_values() {
                 server counted 2,000 and holds 987 keys: reconciled
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms
 
-      wrong     foreign: 046b0e4e-9292-40b6-af6b-fa892d6408fe of client 2
-                  expected 55f8029f-12ab-4047-9c52-be67286a8bf6
-                  found    83576968-ecb8-4308-b316-2784c4d2052f
-                  owner    client 3, version 1, 87fab528-bb92-4f6f-aa2a-239d6c1d50a6
-                corrupt: d38dfcb2-c249-4b15-bdf1-b4f218ad1a68 of client 2
-                  expected 7f9fd68e-7b85-4a0d-91e1-9e2148c93a7c
+      wrong     foreign: e58acbc0-459a-4e0f-bef1-1c2ca0e7f29e of client 2
+                  expected 694949e7-ff83-446f-8b84-da474cf75790
+                  found    da8d2d1c-c822-494f-a306-c2a3f43d91c1
+                  owner    client 3, version 1, 291430ba-f0a9-4186-9d67-cac2c6243708
+                corrupt: f6f2f30e-76fb-4d74-a580-a61e74a06bfa of client 2
+                  expected 2e66538b-02c3-4959-b4e8-cda7561f7782
                   found    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-                lost: c46a05e0-9aad-45f4-aa52-2bb92425e6d0 of client 2
-                  expected 5a471ebd-9c7e-4dd6-a68c-b9d55b3c051c
+                lost: 4545827c-cc36-4c34-96c0-0de842cc1c35 of client 2
+                  expected f474545e-7110-4ba7-8651-3bc398207e47
                   found    nothing
-                lost: c2212c8a-83c4-4989-a06c-f28a9de5fb37 of client 2
-                  expected 10995445-b43d-403a-be8e-5e78ada7dc84
+                lost: 21173910-d944-479a-9ac9-bf58956dcd5d of client 2
+                  expected 23c328a6-9b66-4d44-a730-e6cc4c368ba0
                   found    nothing
-                lost: 5d1d20b8-df6b-49ef-ae99-92218ed2a32a of client 2
-                  expected b263a929-0809-4ab1-a282-865e0434a3c2
+                lost: 84d5eaa1-fdac-4131-9f86-a609bf0f99f9 of client 2
+                  expected f4b3816c-7b5f-40cc-bf7d-6d8306310340
                   found    nothing
                 … and 4 more; result.json has the first 9
 
