@@ -281,7 +281,19 @@ fn digits(number: u64) -> usize {
 const EIGHT: u64 = 100_000_000;
 
 fn write_number(number: u64, width: usize, out: &mut Vec<u8>) {
-    let (start, len) = (out.len(), digits(number).max(width));
+    // A number that fills its width, as most do, is as long as that whatever it is: so nothing that is written behind it has to
+    // wait until the number is known.
+    if (1..=16).contains(&width) && number < POWERS[width] {
+        out.extend_from_slice(&(sixteen_digits(number) >> (8 * (16 - width))).to_le_bytes());
+        out.truncate(out.len() - (16 - width));
+    } else {
+        write_long_number(number, digits(number).max(width), out);
+    }
+}
+
+#[inline(never)]
+fn write_long_number(number: u64, len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
     if len > 16 {
         out.resize(start + len - 16, b'0');
         let mut rest = number / (EIGHT * EIGHT);
@@ -290,12 +302,15 @@ fn write_number(number: u64, width: usize, out: &mut Vec<u8>) {
             rest /= 10;
         }
     }
-    // Sixteen digits in a register, the first one lowest; those that are too many are shifted out. What is appended has a fixed
-    // length, which is cheap.
-    let (upper, lower) = (eight_digits(number / EIGHT % EIGHT), eight_digits(number % EIGHT));
-    let sixteen = u128::from(lower) << 64 | u128::from(upper);
-    out.extend_from_slice(&(sixteen >> (8 * 16usize.saturating_sub(len))).to_le_bytes());
+    out.extend_from_slice(&(sixteen_digits(number) >> (8 * 16usize.saturating_sub(len))).to_le_bytes());
     out.truncate(start + len);
+}
+
+/// The last sixteen digits of a number in a register, the first one lowest. Those that are too many can be shifted out; what is
+/// appended then has a fixed length, which is cheap.
+fn sixteen_digits(number: u64) -> u128 {
+    let (upper, lower) = (eight_digits(number / EIGHT % EIGHT), eight_digits(number % EIGHT));
+    u128::from(lower) << 64 | u128::from(upper)
 }
 
 /// The digits of a number below 10⁸, all at once in the lanes of one word, the first one lowest.

@@ -65,6 +65,9 @@ const LONGEST_AGGREGATE: usize = 1024 * 1024;
 /// Most elements of one aggregate.
 const MOST_ELEMENTS: u64 = 1 << 24;
 
+/// Twenty digits, and the line's end.
+const HEAD_BYTES: usize = 22;
+
 /// Appends a command.
 pub fn encode(args: &[&[u8]], out: &mut Vec<u8>) {
     begin(args.len(), out);
@@ -97,8 +100,29 @@ pub fn length(len: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends an argument that `write` appends, however long it gets: most keys are, so that nobody need measure them before.
+pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let head = out.len();
+    out.extend_from_slice(b"$00\r\n");
+    let begin = out.len();
+    write(out);
+    let len = out.len() - begin;
+    if let 10..100 = len {
+        out[head + 1] += (len / 10) as u8;
+        out[head + 2] += (len % 10) as u8;
+    } else {
+        let mut text = [0; HEAD_BYTES];
+        out.splice(head + 1..begin, number_line(len, &mut text).iter().copied());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
 fn number(number: usize, out: &mut Vec<u8>) {
-    let mut text = [0; 22];
+    out.extend_from_slice(number_line(number, &mut [0; HEAD_BYTES]));
+}
+
+/// The digits of a number, and the line's end.
+fn number_line(number: usize, text: &mut [u8; HEAD_BYTES]) -> &[u8] {
     let mut at = text.len() - 2;
     text[at..].copy_from_slice(b"\r\n");
     let mut rest = number;
@@ -107,10 +131,9 @@ fn number(number: usize, out: &mut Vec<u8>) {
         text[at] = b'0' + (rest % 10) as u8;
         rest /= 10;
         if rest == 0 {
-            break;
+            return &text[at..];
         }
     }
-    out.extend_from_slice(&text[at..]);
 }
 
 /// Looks for a whole reply at the head of `buffer`.
