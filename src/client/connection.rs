@@ -16,7 +16,7 @@ use super::share::Share;
 use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::{Dataset, Place};
-use crate::driver::{AnyDriver, Connector, Driver, Traffic};
+use crate::driver::{AnyDriver, Completion, Connector, Driver, Traffic};
 use crate::plan::{Load, Until};
 use crate::record::{Base, Ledger};
 use crate::wire::fault::{Broken, Kind, Stage};
@@ -52,6 +52,8 @@ pub struct Shared {
     pub admission: RefCell<Tally>,
     /// Counts of the phase under way.
     pub tally: RefCell<Tally>,
+    /// What the connection whose turn it is was just answered.
+    pub done: RefCell<Vec<Completion>>,
 }
 
 /// A connection across phases.
@@ -149,8 +151,8 @@ impl Connection {
     ) -> Result<Ending, ()> {
         let before = driver.traffic();
         let tally = &shared.tally;
-        let Shared { connector, stop, alarms, .. } = shared;
-        let around = Around { dataset: connector.dataset(), tally, stop, alarms: alarms.as_ref() };
+        let Shared { connector, stop, alarms, done, .. } = shared;
+        let around = Around { dataset: connector.dataset(), tally, done, stop, alarms: alarms.as_ref() };
         let share = self.share_of(&spec.load, around.dataset);
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(driver).await.map_err(drop);

@@ -55,6 +55,8 @@ pub struct Around<'a> {
     pub dataset: &'a Dataset,
     /// Where everything is counted.
     pub tally: &'a RefCell<Tally>,
+    /// What was just answered; empty again before it is anybody else's turn, and so never out of the core's cache.
+    pub done: &'a RefCell<Vec<Completion>>,
     /// Asks to stop.
     pub stop: &'a Stop,
     /// Finer than the event loop's timer; `None` where that must do.
@@ -169,7 +171,6 @@ impl<'a> Pass<'a> {
     }
 
     async fn load<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
-        let mut done = Vec::new();
         let stop = self.around.stop.clone();
         let mut stopped = std::pin::pin!(stop.asked());
         self.traffic = driver.traffic();
@@ -185,7 +186,7 @@ impl<'a> Pass<'a> {
             if self.next_due.is_some() && self.around.alarms.is_none() {
                 self.set_timer(timer.as_mut());
             }
-            let woke = self.wait(driver, &mut done, timer.as_mut(), stopped.as_mut()).await;
+            let woke = self.wait(driver, timer.as_mut(), stopped.as_mut()).await;
             self.now = Instant::now();
             self.watch_traffic(driver.traffic());
             if driver.is_flushed() {
@@ -193,7 +194,7 @@ impl<'a> Pass<'a> {
             }
             match woke {
                 Woke::Driver(result) => {
-                    self.settle(&mut done);
+                    self.settle();
                     result?;
                     // A driver that is always ready would never let the stop be seen.
                     if self.drain_until.is_none() && self.around.stop.is_asked() {
@@ -244,12 +245,12 @@ impl<'a> Pass<'a> {
     async fn wait<D: Driver>(
         &mut self,
         driver: &mut D,
-        done: &mut Vec<Completion>,
         mut timer: Pin<&mut Sleep>,
         mut stopped: Pin<&mut impl Future<Output = ()>>,
     ) -> Woke {
         poll_fn(|cx| {
-            if let Poll::Ready(result) = driver.poll(cx, done) {
+            let polled = driver.poll(cx, &mut self.around.done.borrow_mut());
+            if let Poll::Ready(result) = polled {
                 return Poll::Ready(Woke::Driver(result));
             }
             if self.leaves_at_once() && driver.is_flushed() && self.due().is_none() {

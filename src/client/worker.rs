@@ -1,5 +1,6 @@
 //! A loading thread: its own runtime, its own connections, nothing shared with another one under load.
 
+use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -84,6 +85,7 @@ impl Worker {
             opening: Semaphore::new(at_once),
             admission: Tally::default().into(),
             tally: Tally::default().into(),
+            done: RefCell::default(),
         };
         Self { thread, shared: Rc::new(shared), connections, snapshots }
     }
@@ -158,7 +160,7 @@ impl Worker {
         self.shared.lookout.patience(in_flight)
     }
 
-    fn begin(&self, tally: &std::cell::RefCell<Tally>, open: bool) {
+    fn begin(&self, tally: &RefCell<Tally>, open: bool) {
         tally.replace(Tally::new(open, self.connections.iter().map(Connection::client)));
     }
 

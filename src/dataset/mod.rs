@@ -45,6 +45,22 @@ pub struct Place {
     pub index: u64,
 }
 
+/// A place in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedPlace(u64);
+
+impl PackedPlace {
+    /// Of a place within the bounds of [`Dataset::new`].
+    pub fn of(place: Place) -> Self {
+        Self(u64::from(place.client) << author::INDEX_BITS | place.index)
+    }
+
+    /// The place.
+    pub fn place(self) -> Place {
+        Place { client: (self.0 >> author::INDEX_BITS) as u32, index: self.0 & ((1 << author::INDEX_BITS) - 1) }
+    }
+}
+
 /// Who wrote a foreign value, as far as the value tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {

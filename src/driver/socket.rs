@@ -3,8 +3,10 @@
 //! Commands are written straight into the send buffer (`outgoing`), a whole window at a time; replies are scanned and
 //! compared in place (`replies`).
 
+mod incoming;
 mod outgoing;
 mod replies;
+mod spare;
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +15,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use self::incoming::Incoming;
 use self::outgoing::Outgoing;
 use self::replies::{Replies, Taken};
 use super::{Completion, Driver, Keyed, Request, Traffic};
 use crate::dataset::Dataset;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
-
-/// An idle connection costs no more than this; the buffer grows when replies fill it.
-const FIRST_READ_BUFFER: usize = 4 * 1024;
-/// Growing further saves no system calls worth having.
-const FULL_READ_BUFFER: usize = 128 * 1024;
 
 /// One connection.
 pub struct SocketDriver<S> {
@@ -32,17 +30,10 @@ pub struct SocketDriver<S> {
     outgoing: Outgoing,
     /// `None` if replies are not read.
     replies: Option<Replies>,
-    receive: ReadBuffer,
+    incoming: Incoming,
     traffic: Traffic,
     /// Why the connection is lost, kept until the completions before it were taken.
     broken: Option<Broken>,
-}
-
-/// Bytes that arrived and were not understood yet: `bytes[start..end]`.
-struct ReadBuffer {
-    bytes: Vec<u8>,
-    start: usize,
-    end: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
@@ -54,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
             client_id,
             outgoing: Outgoing::default(),
             replies: Some(Replies::default()),
-            receive: ReadBuffer { bytes: Vec::new(), start: 0, end: 0 },
+            incoming: Incoming::default(),
             traffic: Traffic::default(),
             broken: None,
         }
@@ -90,33 +81,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
 
     /// Reads once and understands all that is there. `true` if bytes arrived.
     fn poll_receive(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Result<bool, Broken> {
-        let mut space = ReadBuf::new(self.receive.space());
-        match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
+        let mut space = ReadBuf::new(self.incoming.space());
+        let read = Pin::new(&mut self.stream).poll_read(cx, &mut space);
+        let bytes = space.filled().len();
+        let received = match read {
             Poll::Pending => Ok(false),
             Poll::Ready(Err(error)) => Err(broken(Stage::Read, &error)),
-            Poll::Ready(Ok(())) => {
-                let bytes = space.filled().len();
-                if bytes == 0 {
-                    let text = "the server closed the connection".to_owned();
-                    return Err(Broken { fault: Fault::new(Stage::Read, Kind::Eof), text });
-                }
-                self.traffic.received += bytes as u64;
-                self.receive.end += bytes;
-                self.understand(done)?;
-                Ok(true)
+            Poll::Ready(Ok(())) if bytes == 0 => {
+                let text = "the server closed the connection".to_owned();
+                Err(Broken { fault: Fault::new(Stage::Read, Kind::Eof), text })
             }
-        }
+            Poll::Ready(Ok(())) => {
+                self.traffic.received += bytes as u64;
+                self.incoming.arrived(bytes);
+                self.understand(done).map(|()| true)
+            }
+        };
+        self.incoming.rest();
+        received
     }
 
     /// Turns replies into completions.
     fn understand(&mut self, done: &mut Vec<Completion>) -> Result<(), Broken> {
         let Some(replies) = &mut self.replies else { return Ok(()) };
-        while self.receive.start < self.receive.end {
-            let arrived = &self.receive.bytes[self.receive.start..self.receive.end];
-            match replies.take(arrived, &self.dataset, done)? {
-                Taken::Used(used) => self.receive.start += used,
+        while !self.incoming.bytes().is_empty() {
+            match replies.take(self.incoming.bytes(), &self.dataset, done)? {
+                Taken::Used(used) => self.incoming.advance(used),
                 Taken::More(need) => {
-                    self.receive.want(need);
+                    self.incoming.want(need);
                     return Ok(());
                 }
             }
@@ -195,13 +187,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
         }
         // What still comes is dropped in place.
         loop {
-            (self.receive.start, self.receive.end) = (0, 0);
-            let mut space = ReadBuf::new(self.receive.space());
-            match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
+            let mut space = ReadBuf::new(self.incoming.space());
+            let read = Pin::new(&mut self.stream).poll_read(cx, &mut space);
+            let bytes = space.filled().len();
+            self.incoming.clear();
+            self.incoming.rest();
+            match read {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(Stage::Read, &error))),
-                Poll::Ready(Ok(())) if space.filled().is_empty() => return Poll::Ready(Ok(())),
-                Poll::Ready(Ok(())) => self.traffic.received += space.filled().len() as u64,
+                Poll::Ready(Ok(())) if bytes == 0 => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) => self.traffic.received += bytes as u64,
             }
         }
     }
@@ -212,45 +207,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
 
     fn client_id(&self) -> Option<u64> {
         self.client_id
-    }
-}
-
-impl ReadBuffer {
-    /// Where the next bytes go; never empty.
-    fn space(&mut self) -> &mut [u8] {
-        if self.start == self.end {
-            // Everything was understood. A read that filled the buffer had more to bring.
-            let grow = self.end == self.bytes.len() && self.bytes.len() < FULL_READ_BUFFER;
-            (self.start, self.end) = (0, 0);
-            if grow {
-                let larger = (2 * self.bytes.len()).max(FIRST_READ_BUFFER);
-                self.bytes.resize(larger, 0);
-            }
-        } else if self.end == self.bytes.len() {
-            self.bytes.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            if self.end == self.bytes.len() {
-                self.bytes.resize(2 * self.end, 0);
-            }
-        }
-        &mut self.bytes[self.end..]
-    }
-
-    /// Makes room for a reply of `need` bytes, so that a long value is moved once at most.
-    fn want(&mut self, need: usize) {
-        if need > self.bytes.len() - self.start {
-            self.bytes.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            if need > self.bytes.len() {
-                // The server's word for a length is believed only as fast as bytes arrive.
-                let larger = need.min((4 * self.end).max(FULL_READ_BUFFER));
-                if larger > self.bytes.len() {
-                    self.bytes.resize(larger, 0);
-                }
-            }
-        }
     }
 }
 

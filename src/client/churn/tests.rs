@@ -37,8 +37,9 @@ async fn churned(kind: DriverKind, endpoint: &Endpoint, spec: ChurnSpec, stop: S
     let dialer = Dialer::new(endpoint, &spec.timeouts).expect("no TLS");
     let connector = Connector::new(kind, dialer, endpoint.clone(), spec.timeouts, Arc::new(dataset));
     let (opening, tally) = (Semaphore::new(1), RefCell::new(Tally::new(false, [0])));
+    let done = RefCell::default();
     let (lookout, admission) = (Lookout::new(Idled::default(), false), Tally::default().into());
-    let shared = Rc::new(Shared { connector, stop, alarms: None, lookout, opening, admission, tally });
+    let shared = Rc::new(Shared { connector, stop, alarms: None, lookout, opening, admission, tally, done });
     let run = async {
         let mut tasks = JoinSet::new();
         for lane in lanes(spec, 0) {

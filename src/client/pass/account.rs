@@ -7,7 +7,7 @@ use super::super::flight::{Answered, Asked};
 use super::super::tally::Tally;
 use super::Pass;
 use crate::dataset::{Owner, Reading};
-use crate::driver::{Completion, Op, Outcome};
+use crate::driver::{Op, Outcome};
 use crate::record::{Class, Fate, Found, WrongReading};
 use crate::wire::fault::{Broken, Fault};
 
@@ -82,7 +82,8 @@ impl Pass<'_> {
     }
 
     /// Counts what was answered. A late reply only gives up its place.
-    pub(super) fn settle(&mut self, done: &mut Vec<Completion>) {
+    pub(super) fn settle(&mut self) {
+        let mut done = self.around.done.borrow_mut();
         if !done.is_empty() {
             self.answered = self.now;
         }
@@ -91,7 +92,7 @@ impl Pass<'_> {
         let mut alike: Option<(Moments, u64)> = None;
         let mut current = None;
         let mut settled = 0;
-        for completion in done.drain(..) {
+        for completion in done.iter_mut() {
             // The keys of a batch that was read come together, and only the first takes the request out.
             if completion.key == 0 {
                 current = self.flight.answer(completion.ticket);
@@ -118,7 +119,7 @@ impl Pass<'_> {
                 }
                 Outcome::Read(reading) => {
                     let asked = self.asked_key(asked, completion.key);
-                    self.judge(asked, Found::Value(reading), completion.note, &mut tally);
+                    self.judge(asked, Found::Value(reading), completion.note.take(), &mut tally);
                     settled += 1;
                 }
                 Outcome::Missing => {
@@ -140,6 +141,7 @@ impl Pass<'_> {
                 }
             };
         }
+        done.clear();
         self.record_answered(alike, &mut tally);
         if settled > 0 {
             tally.client(self.client()).settled += settled;

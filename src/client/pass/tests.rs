@@ -60,7 +60,8 @@ impl Bench {
             (Work::Write, Until::Pass) => self.ledger.begin(version),
             (Work::Write | Work::Mix(_), _) => self.ledger.begin_versions(),
         }
-        let around = Around { dataset: &self.dataset, tally: &tally, stop: &self.stop, alarms: None };
+        let done = RefCell::default();
+        let around = Around { dataset: &self.dataset, tally: &tally, done: &done, stop: &self.stop, alarms: None };
         let pass = Pass::new(spec, share, agenda, &mut self.ledger, &mut self.flight, around);
         let result = pass.run(&mut self.driver).await;
         let (recorder, clients) = tally.into_inner().finish();

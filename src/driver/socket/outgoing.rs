@@ -2,6 +2,7 @@
 
 use super::super::words::{Word, Words};
 use super::super::{Keyed, Request};
+use super::spare;
 use crate::dataset::Dataset;
 use crate::plan::Command;
 use crate::wire::resp;
@@ -55,24 +56,33 @@ impl Outgoing {
 
     /// All of them are gone: makes room, and goes on with the command that is being written. `true` if there are more.
     pub fn refill(&mut self, dataset: &Dataset) -> bool {
-        if self.sent > 0 {
-            self.bytes.clear();
-            self.sent = 0;
-        }
+        self.sent = 0;
+        spare::done_writing(&mut self.bytes);
         self.write_on(dataset);
         !self.bytes.is_empty()
+    }
+
+    fn need_buffer(&mut self) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = spare::for_writing();
+        }
+    }
+
+    /// What it holds of memory, in bytes.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Takes a request.
     pub fn take(&mut self, request: Request, more: &[Keyed], dataset: &Dataset) {
         let place = request.place;
+        self.need_buffer();
         match request.command {
             Command::Set if dataset.expiry().is_none() && dataset.value_len(place) <= PIECE => {
                 let out = &mut self.bytes;
                 out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-                resp::length(dataset.key_len(place), out);
-                dataset.key(place, out);
-                out.extend_from_slice(b"\r\n");
+                resp::put_with(out, |out| dataset.key(place, out));
                 resp::length(dataset.value_len(place), out);
                 dataset.value(place, request.version, out);
                 out.extend_from_slice(b"\r\n");
@@ -80,9 +90,7 @@ impl Outgoing {
             Command::Get => {
                 let out = &mut self.bytes;
                 out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
-                resp::length(dataset.key_len(place), out);
-                dataset.key(place, out);
-                out.extend_from_slice(b"\r\n");
+                resp::put_with(out, |out| dataset.key(place, out));
             }
             _ => {
                 self.more.clear();
@@ -96,6 +104,7 @@ impl Outgoing {
     /// Writes on what was begun, as far as there is room.
     fn write_on(&mut self, dataset: &Dataset) {
         let Some(mut begun) = self.begun.take() else { return };
+        self.need_buffer();
         let out = &mut self.bytes;
         let words = Words::new(&begun.request, &self.more, dataset);
         let count = words.len();

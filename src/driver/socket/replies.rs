@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::super::{Completion, Keyed, Outcome, Request, expire_answer, note, ttl_answer};
-use crate::dataset::{Dataset, HashReading, LongReading, Reading};
+use crate::dataset::{Dataset, HashReading, LongReading, PackedPlace, Reading, Version};
 use crate::plan::Command;
 use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::resp::{self, Malformed, Reply, Scan};
@@ -25,7 +25,7 @@ pub enum Taken {
 /// What was asked, and the reply that is arriving.
 #[derive(Default)]
 pub struct Replies {
-    asked: VecDeque<Request>,
+    asked: VecDeque<Noted>,
     /// The further keys of the batches among them that are read.
     more: VecDeque<Keyed>,
     /// The reply of several elements that is arriving; it answers the first request.
@@ -35,6 +35,29 @@ pub struct Replies {
     /// What was read of a batch, until it is whole.
     held: Vec<Completion>,
     scratch: Vec<u8>,
+}
+
+/// A request, in as little memory as it takes: a thousand connections have many thousands in flight, and what is not in the
+/// core's cache is waited for.
+#[derive(Clone, Copy)]
+struct Noted {
+    ticket: u64,
+    place: PackedPlace,
+    more: u32,
+    version: Version,
+    command: Command,
+}
+
+impl Noted {
+    fn of(request: Request) -> Self {
+        let Request { ticket, command, place, version, more } = request;
+        Self { ticket, place: PackedPlace::of(place), more, version, command }
+    }
+
+    fn request(self) -> Request {
+        let Self { ticket, place, more, version, command } = self;
+        Request { ticket, command, place: place.place(), version, more }
+    }
 }
 
 /// A reply of several elements.
@@ -53,7 +76,12 @@ impl Replies {
         if request.command == Command::Mget {
             self.more.extend(more);
         }
-        self.asked.push_back(request);
+        self.asked.push_back(Noted::of(request));
+    }
+
+    /// The request that is answered next.
+    fn first(&self) -> Option<Request> {
+        self.asked.front().copied().map(Noted::request)
     }
 
     /// Understands what it can of the head of `arrived`, which is not empty.
@@ -84,19 +112,23 @@ impl Replies {
             self.take_part(reply, dataset, done)?;
             return Ok(Taken::Used(used));
         }
-        let Some(request) = self.asked.pop_front() else {
+        let Some(request) = self.asked.pop_front().map(Noted::request) else {
             return Err(protocol(format!("a reply that nobody asked for: {}", note(&arrived[..used]))));
         };
         if request.command == Command::Mget {
             self.more.drain(..request.more as usize);
         }
-        done.push(complete(&request, reply, dataset, &mut self.scratch)?);
+        if let (Command::Set, Reply::Simple(b"OK")) = (request.command, reply) {
+            done.push(Completion { ticket: request.ticket, key: 0, outcome: Outcome::Stored, note: None });
+        } else {
+            done.push(complete(&request, reply, dataset, &mut self.scratch)?);
+        }
         Ok(Taken::Used(used))
     }
 
     /// Begins a reply of several elements, if the first request is answered so.
     fn begin_parts(&mut self, arrived: &[u8], done: &mut Vec<Completion>) -> Result<Option<Taken>, Broken> {
-        let Some(&request) = self.asked.front() else { return Ok(None) };
+        let Some(request) = self.first() else { return Ok(None) };
         let hash = match request.command {
             Command::Mget => None,
             Command::Hgetall => Some((Box::new(HashReading::new(request.place, request.version)), None)),
@@ -121,7 +153,8 @@ impl Replies {
 
     /// Takes an element of the reply that is arriving.
     fn take_part(&mut self, reply: Reply<'_>, dataset: &Dataset, done: &mut Vec<Completion>) -> Result<(), Broken> {
-        let (Some(parts), Some(&request)) = (&mut self.parts, self.asked.front()) else { return Ok(()) };
+        let Some(request) = self.first() else { return Ok(()) };
+        let Some(parts) = &mut self.parts else { return Ok(()) };
         match (&mut parts.hash, reply) {
             (Some((hash, field)), Reply::Bulk(name)) if parts.seen.is_multiple_of(2) => {
                 *field = hash.name(dataset, name);
@@ -155,7 +188,7 @@ impl Replies {
             return;
         }
         let hash = self.parts.take().and_then(|parts| parts.hash);
-        let Some(request) = self.asked.pop_front() else { return };
+        let Some(request) = self.asked.pop_front().map(Noted::request) else { return };
         match hash {
             None => {
                 self.more.drain(..request.more as usize);
@@ -171,8 +204,7 @@ impl Replies {
 
     /// Begins a value that is compared as it arrives. Its head is there, and all of it takes `need` bytes.
     fn begin_long(&mut self, arrived: &[u8], need: usize, dataset: &Dataset) -> Result<Taken, Broken> {
-        let (Some((len, used)), Some(&request)) = (resp::bulk_head(arrived).map_err(malformed)?, self.asked.front())
-        else {
+        let (Some((len, used)), Some(request)) = (resp::bulk_head(arrived).map_err(malformed)?, self.first()) else {
             return Ok(Taken::More(need));
         };
         let first = Keyed { place: request.place, version: request.version };
@@ -187,6 +219,7 @@ impl Replies {
     }
 
     fn take_long(&mut self, arrived: &[u8], dataset: &Dataset, done: &mut Vec<Completion>) -> Result<Taken, Broken> {
+        let first = self.first();
         let Some(long) = &mut self.long else { return Ok(Taken::Used(0)) };
         if long.left() > 0 {
             let piece = &arrived[..arrived.len().min(long.left())];
@@ -200,7 +233,7 @@ impl Replies {
         }
         let reading = long.finish(dataset);
         let head = long_note(long);
-        match (&mut self.parts, self.asked.front().copied()) {
+        match (&mut self.parts, first) {
             (Some(Parts { hash: Some((hash, field)), seen, .. }), _) => {
                 if seen.is_multiple_of(2) {
                     // A name of so many bytes is none of ours.

@@ -54,6 +54,29 @@ async fn commands_are_plain_resp_and_one_write() {
 }
 
 #[tokio::test]
+async fn a_connection_that_waits_holds_no_buffers() {
+    let data = dataset(ValuePattern::Bytes { sizes: Sizes::fixed(1000), alphabet: Alphabet::Binary });
+    let (mut driver, mut server) = pair(&data);
+    let mut replies = Vec::new();
+    for index in 0..64 {
+        driver.submit(request(Op::Read, index), &[]);
+        replies.extend_from_slice(b"$1000\r\n");
+        data.value(Place { client: 0, index }, 1, &mut replies);
+        replies.extend_from_slice(b"\r\n");
+    }
+    server.write_all(&replies[..50_500]).await.expect("room");
+    let mut done = Vec::new();
+    poll_fn(|cx| driver.poll(cx, &mut done)).await.expect("replies");
+    assert_eq!(done.len(), 50, "one read brings all that is there");
+    assert!(driver.incoming.capacity() < 4096, "only what is not understood yet: {}", driver.incoming.capacity());
+    assert!(driver.outgoing.unsent().is_empty() && driver.outgoing.capacity() == 0);
+    server.write_all(&replies[50_500..]).await.expect("room");
+    let (rest, broken) = take(&mut driver, 14).await;
+    assert_eq!(broken, None);
+    assert!(rest.iter().chain(&done).all(|c| c.outcome == Outcome::Read(Reading::Matched)));
+}
+
+#[tokio::test]
 async fn replies_split_at_any_byte_are_the_same_replies() {
     let data = dataset(ValuePattern::Bytes { sizes: Sizes::fixed(100), alphabet: Alphabet::Binary });
     let mut value = Vec::new();

@@ -62,13 +62,19 @@ impl AsyncRead for Echo {
 /// `windows` windows of 64 requests, every answer the right one.
 fn load(driver: &mut SocketDriver<Echo>, done: &mut Vec<Completion>, op: Op, windows: u64) {
     let mut cx = Context::from_waker(Waker::noop());
+    let mut poll = |driver: &mut SocketDriver<Echo>, done: &mut Vec<Completion>| {
+        assert!(matches!(driver.poll(&mut cx, done), Poll::Ready(Ok(()))));
+    };
     for ticket in 0..64 * windows {
+        while !driver.has_room() {
+            poll(driver, done);
+        }
         driver.submit(request(op, ticket % 1000), &[]);
         if ticket % 64 < 63 {
             continue;
         }
         while done.len() < 64 {
-            assert!(matches!(driver.poll(&mut cx, done), Poll::Ready(Ok(()))));
+            poll(driver, done);
         }
         let right = if op == Op::Write { Outcome::Stored } else { Outcome::Read(Reading::Matched) };
         assert!(done.drain(..).all(|completion| completion.outcome == right));
