@@ -1,6 +1,6 @@
 //! Looks out for replies instead of falling asleep.
 //!
-//! Falling asleep and being woken takes longer than a server needs for a reply. Where a thread has so few requests in flight
+//! Falling asleep and being woken takes longer than a server needs for a reply. Where a thread has so little in flight
 //! that this would be most of what is measured, it looks for replies a little longer before it sleeps; with `spin` it never
 //! sleeps. What was spent on looking in vain is counted, since it is no work.
 
@@ -18,8 +18,10 @@ use crate::record::Idled;
 
 /// So long is looked for the next reply: about what falling asleep and being woken costs on a virtual machine.
 const BRIEFLY: Duration = Duration::from_micros(100);
-/// With more requests in flight on the thread, replies come without being looked for.
-const FEW: u64 = 8;
+/// With more requests in flight on the thread, replies come without being looked for,
+const FEW_REQUESTS: u64 = 8;
+/// unless they are those of so few connections: their windows are answered as a whole, and the thread would sleep in between.
+const FEW_CONNECTIONS: u64 = 2;
 /// A look that takes longer was interrupted by somebody else on the core.
 const LONGEST_LOOK: Duration = Duration::from_micros(20);
 
@@ -51,13 +53,15 @@ impl Lookout {
         Self { idled, spin, seen: Cell::new(false), resting: RefCell::default() }
     }
 
-    /// How long to look in a phase in which so many requests at most are in flight on the thread; `None`: any number.
-    pub fn patience(&self, in_flight: Option<u64>) -> Patience {
+    /// How long to look in a phase in which every one of the thread's `connections` has at most so many requests in flight;
+    /// `None`: any number.
+    pub fn patience(&self, connections: u64, window: Option<u64>) -> Patience {
         // On a machine with one core, looking would only keep the others from running.
         let alone = || sysconf(SysconfVar::_NPROCESSORS_ONLN).is_ok_and(|cores| cores == Some(1));
-        match in_flight {
+        let few = |window| connections <= FEW_CONNECTIONS || connections * window <= FEW_REQUESTS;
+        match window {
             _ if self.spin => Patience::Endless,
-            Some(few) if few <= FEW && !alone() => Patience::Brief,
+            Some(window) if few(window) && !alone() => Patience::Brief,
             _ => Patience::None,
         }
     }
@@ -123,12 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_few_requests_are_looked_for() {
-        let patience = |spin, in_flight| Lookout::new(Idled::default(), spin).patience(in_flight);
-        assert_eq!(patience(true, None), Patience::Endless);
-        assert_eq!(patience(false, None), Patience::None);
-        assert_eq!(patience(false, Some(FEW + 1)), Patience::None);
-        assert_ne!(patience(false, Some(FEW)), Patience::Endless);
+    fn only_few_exchanges_are_looked_for() {
+        let patience = |spin, connections, window| Lookout::new(Idled::default(), spin).patience(connections, window);
+        assert_eq!(patience(true, 50, None), Patience::Endless);
+        assert_eq!(patience(false, 1, None), Patience::None);
+        for (connections, window) in [(9, 1), (3, 3), (50, 64)] {
+            assert_eq!(patience(false, connections, Some(window)), Patience::None, "{connections} × {window}");
+        }
+        for (connections, window) in [(8, 1), (4, 2), (2, 1000)] {
+            assert_ne!(patience(false, connections, Some(window)), Patience::Endless, "{connections} × {window}");
+        }
     }
 
     /// Runs a lookout until `enough` says so, asked at every turn of the event loop.

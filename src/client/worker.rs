@@ -151,13 +151,11 @@ impl Worker {
 
     /// How long the thread looks for replies before it sleeps.
     fn patience(&self, load: &Load) -> Patience {
-        let in_flight = match load.pipeline {
-            Pipeline::Window(window) if load.rate.is_none() && load.replies == Replies::Await => {
-                Some(self.connections.len() as u64 * u64::from(window))
-            }
+        let window = match load.pipeline {
+            Pipeline::Window(window) if load.rate.is_none() && load.replies == Replies::Await => Some(window.into()),
             Pipeline::Window(_) | Pipeline::All => None,
         };
-        self.shared.lookout.patience(in_flight)
+        self.shared.lookout.patience(self.connections.len() as u64, window)
     }
 
     fn begin(&self, tally: &RefCell<Tally>, open: bool) {
@@ -192,7 +190,7 @@ impl Worker {
             let (shared, work) = (Rc::clone(&self.shared), lane.run(Rc::clone(&self.shared)));
             running.spawn_local(async move { shared.lookout.notice(work).await });
         }
-        self.together(running, self.shared.lookout.patience(Some(few))).await;
+        self.together(running, self.shared.lookout.patience(few, Some(1))).await;
     }
 
     /// Waits until all tasks are done, telling of the thread's progress meanwhile. Returns what they came to.
