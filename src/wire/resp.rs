@@ -3,7 +3,13 @@
 //! The scanner is given whatever has arrived; it finds the next whole reply, or says how many bytes are needed at least.
 //! It understands RESP2 and RESP3, skips push messages and attributes, and never panics on anything a server may send.
 
+mod encode;
+mod value;
+
 use std::fmt;
+
+pub use encode::{begin, encode, length, put, put_with};
+pub use value::Value;
 
 /// A reply, borrowed from the read buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,77 +70,6 @@ const LONGEST_BULK: u64 = 1 << 30;
 const LONGEST_AGGREGATE: usize = 1024 * 1024;
 /// Most elements of one aggregate.
 const MOST_ELEMENTS: u64 = 1 << 24;
-
-/// Twenty digits, and the line's end.
-const HEAD_BYTES: usize = 22;
-
-/// Appends a command.
-pub fn encode(args: &[&[u8]], out: &mut Vec<u8>) {
-    begin(args.len(), out);
-    for arg in args {
-        put(arg, out);
-    }
-}
-
-/// Appends the head of a command of `args` arguments; they must follow through [`put`].
-pub fn begin(args: usize, out: &mut Vec<u8>) {
-    out.push(b'*');
-    number(args, out);
-}
-
-/// Appends an argument.
-pub fn put(arg: &[u8], out: &mut Vec<u8>) {
-    length(arg.len(), out);
-    out.extend_from_slice(arg);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Appends the head of an argument of `len` bytes; the bytes and `\r\n` must follow.
-pub fn length(len: usize, out: &mut Vec<u8>) {
-    if let 10..100 = len {
-        // Most keys and many values.
-        out.extend_from_slice(&[b'$', b'0' + (len / 10) as u8, b'0' + (len % 10) as u8, b'\r', b'\n']);
-    } else {
-        out.push(b'$');
-        number(len, out);
-    }
-}
-
-/// Appends an argument that `write` appends, however long it gets: most keys are, so that nobody need measure them before.
-pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    let head = out.len();
-    out.extend_from_slice(b"$00\r\n");
-    let begin = out.len();
-    write(out);
-    let len = out.len() - begin;
-    if let 10..100 = len {
-        out[head + 1] += (len / 10) as u8;
-        out[head + 2] += (len % 10) as u8;
-    } else {
-        let mut text = [0; HEAD_BYTES];
-        out.splice(head + 1..begin, number_line(len, &mut text).iter().copied());
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
-fn number(number: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(number_line(number, &mut [0; HEAD_BYTES]));
-}
-
-/// The digits of a number, and the line's end.
-fn number_line(number: usize, text: &mut [u8; HEAD_BYTES]) -> &[u8] {
-    let mut at = text.len() - 2;
-    text[at..].copy_from_slice(b"\r\n");
-    let mut rest = number;
-    loop {
-        at -= 1;
-        text[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return &text[at..];
-        }
-    }
-}
 
 /// Looks for a whole reply at the head of `buffer`.
 ///
@@ -326,81 +261,6 @@ fn count(digits: &[u8], most: u64) -> Option<u64> {
 
 fn integer(body: &[u8]) -> Option<i64> {
     std::str::from_utf8(body).ok()?.parse().ok()
-}
-
-/// A reply that owns its bytes; for the control connection, never under load.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A status.
-    Simple(String),
-    /// An error.
-    Error(String),
-    /// A number (a boolean is 0 or 1).
-    Integer(i64),
-    /// Bytes.
-    Bulk(Vec<u8>),
-    /// Nothing.
-    Null,
-    /// A list or set; a map as keys and values in turn.
-    Array(Vec<Value>),
-}
-
-/// Nesting that no reply of ours has.
-const DEEPEST: usize = 16;
-
-impl Value {
-    /// Parses the whole reply at the head of `buffer`: the value, and the bytes that it took. `None`: not all there yet.
-    ///
-    /// # Errors
-    /// The bytes are no RESP.
-    pub fn parse(buffer: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        Self::parse_at(buffer, DEEPEST)
-    }
-
-    fn parse_at(buffer: &[u8], depth: usize) -> Result<Option<(Self, usize)>, Malformed> {
-        let (reply, used) = match scan(buffer)? {
-            Scan::More { .. } => return Ok(None),
-            Scan::Reply { reply, used } => (reply, used),
-        };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let value = match reply {
-            Reply::Simple(bytes) => Self::Simple(text(bytes)),
-            Reply::Error(bytes) => Self::Error(text(bytes)),
-            Reply::Integer(number) => Self::Integer(number),
-            Reply::Bulk(bytes) => Self::Bulk(bytes.to_vec()),
-            Reply::Null => Self::Null,
-            Reply::Other(whole) => Self::parse_other(whole, depth)?,
-        };
-        Ok(Some((value, used)))
-    }
-
-    fn parse_other(whole: &[u8], depth: usize) -> Result<Self, Malformed> {
-        let fail = |what| Malformed { what, head: whole[..whole.len().min(40)].to_vec() };
-        let (line, mut at) = line(whole, 0)?.ok_or_else(|| fail("a reply cut short"))?;
-        match line {
-            b"#t" => return Ok(Self::Integer(1)),
-            b"#f" => return Ok(Self::Integer(0)),
-            [b',' | b'(', rest @ ..] => return Ok(Self::Simple(String::from_utf8_lossy(rest).into_owned())),
-            _ => {}
-        }
-        let depth = depth.checked_sub(1).ok_or_else(|| fail("a reply nested too deeply"))?;
-        let mut items = Vec::new();
-        while at < whole.len() {
-            let (item, used) = Self::parse_at(&whole[at..], depth)?.ok_or_else(|| fail("a reply cut short"))?;
-            items.push(item);
-            at += used;
-        }
-        Ok(Self::Array(items))
-    }
-
-    /// The text of a status, bulk string or error.
-    pub fn text(&self) -> Option<std::borrow::Cow<'_, str>> {
-        match self {
-            Self::Simple(text) | Self::Error(text) => Some(text.into()),
-            Self::Bulk(bytes) => Some(String::from_utf8_lossy(bytes)),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

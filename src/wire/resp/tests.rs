@@ -114,4 +114,13 @@ proptest! {
         let expected = Value::Array(args.into_iter().map(Value::Bulk).collect());
         prop_assert_eq!(Value::parse(&out).unwrap(), Some((expected, out.len())));
     }
+
+    #[test]
+    fn an_argument_is_the_same_measured_before_or_after(len in 0usize..1200, before in 0usize..10) {
+        let (before, arg) = (vec![b'b'; before], vec![b'x'; len]);
+        let (mut measured, mut written) = (before.clone(), before);
+        put(&arg, &mut measured);
+        put_with(&mut written, |out| out.extend_from_slice(&arg));
+        prop_assert_eq!(measured, written);
+    }
 }
