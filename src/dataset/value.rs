@@ -210,20 +210,23 @@ pub fn parse(value: &[u8], alphabet: Alphabet) -> Option<u128> {
     Some(u128::from(upper) << HALF_BITS | u128::from(lower))
 }
 
-fn write_half(mut half: u64, alphabet: Alphabet, out: &mut Vec<u8>) {
-    if alphabet == Alphabet::Binary {
-        out.extend_from_slice(&half.to_be_bytes());
-        return;
+fn write_half(half: u64, alphabet: Alphabet, out: &mut Vec<u8>) {
+    match alphabet {
+        Alphabet::Binary => out.extend_from_slice(&half.to_be_bytes()),
+        Alphabet::Alphanumeric => out.extend_from_slice(&digits::<62, 11>(half, alphabet.letters())),
+        Alphabet::Hex => out.extend_from_slice(&digits::<16, 16>(half, alphabet.letters())),
     }
-    let letters = alphabet.letters();
-    let base = letters.len() as u64;
-    let mut digits = [0; 16];
-    let digits = &mut digits[..alphabet.half_len()];
+}
+
+/// A number in so many digits. The base is known here, since dividing by a number that is not would cost more than comparing
+/// a kilobyte.
+fn digits<const BASE: u64, const LEN: usize>(mut number: u64, letters: &[u8]) -> [u8; LEN] {
+    let mut digits = [0; LEN];
     for digit in digits.iter_mut().rev() {
-        *digit = letters[(half % base) as usize];
-        half /= base;
+        *digit = letters[(number % BASE) as usize];
+        number /= BASE;
     }
-    out.extend_from_slice(digits);
+    digits
 }
 
 fn parse_half(digits: &[u8], alphabet: Alphabet) -> Option<u64> {

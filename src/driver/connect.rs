@@ -59,6 +59,11 @@ impl Connector {
         }
     }
 
+    /// How long opening a connection may take.
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
     /// The data that the drivers write and compare.
     pub fn dataset(&self) -> &Arc<Dataset> {
         &self.dataset

@@ -20,7 +20,7 @@ use self::outgoing::Outgoing;
 use self::replies::{Replies, Taken};
 use super::{Completion, Driver, Keyed, Request, Traffic};
 use crate::dataset::Dataset;
-use crate::wire::fault::{Broken, Fault, Kind, Stage};
+use crate::wire::fault::{Broken, Fault, Stage};
 
 /// One connection.
 pub struct SocketDriver<S> {
@@ -87,10 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> SocketDriver<S> {
         let received = match read {
             Poll::Pending => Ok(false),
             Poll::Ready(Err(error)) => Err(broken(Stage::Read, &error)),
-            Poll::Ready(Ok(())) if bytes == 0 => {
-                let text = "the server closed the connection".to_owned();
-                Err(Broken { fault: Fault::new(Stage::Read, Kind::Eof), text })
-            }
+            Poll::Ready(Ok(())) if bytes == 0 => Err(broken(Stage::Read, &io::ErrorKind::UnexpectedEof.into())),
             Poll::Ready(Ok(())) => {
                 self.traffic.received += bytes as u64;
                 self.incoming.arrived(bytes);
@@ -194,6 +191,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
             self.incoming.rest();
             match read {
                 Poll::Pending => return Poll::Pending,
+                // A TLS server that closes without taking its leave has closed all the same.
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(Stage::Read, &error))),
                 Poll::Ready(Ok(())) if bytes == 0 => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(())) => self.traffic.received += bytes as u64,
@@ -211,7 +210,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
 }
 
 fn broken(stage: Stage, error: &io::Error) -> Broken {
-    Broken { fault: Fault::from_io(stage, error), text: error.to_string() }
+    let text = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        _ => error.to_string(),
+    };
+    Broken { fault: Fault::from_io(stage, error), text }
 }
 
 #[cfg(test)]

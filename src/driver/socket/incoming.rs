@@ -2,8 +2,9 @@
 
 use super::spare;
 
-/// So few bytes are moved out of the buffer, so that others can have it meanwhile.
-const SHORT: usize = 4 * 1024;
+/// So few bytes are moved out of the buffer, so that others can have it meanwhile: what a reply that is understood as a whole
+/// may have, if it is no error.
+const SHORT: usize = super::replies::LONG;
 
 /// Bytes that arrived and were not understood yet.
 #[derive(Default)]

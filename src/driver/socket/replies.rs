@@ -12,7 +12,7 @@ use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::resp::{self, Malformed, Reply, Scan};
 
 /// A value that needs more than so many bytes is compared as it arrives, so that no part of it is ever moved.
-const LONG: usize = 16 * 1024;
+pub const LONG: usize = 16 * 1024;
 
 /// What became of bytes that arrived.
 pub enum Taken {

@@ -9,6 +9,8 @@ use std::cell::RefCell;
 const READ_BYTES: usize = 128 * 1024;
 /// A larger buffer for writing is not kept.
 const WRITE_BYTES: usize = 256 * 1024;
+/// More are not kept: they were needed while a server was slow.
+const KEPT: usize = 64;
 
 thread_local! {
     static READING: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -29,7 +31,7 @@ pub fn for_writing() -> Vec<u8> {
 pub fn done_reading(buffer: &mut Vec<u8>) {
     let buffer = std::mem::take(buffer);
     if buffer.len() == READ_BYTES {
-        READING.with_borrow_mut(|spare| spare.push(buffer));
+        READING.with_borrow_mut(|spare| keep(spare, buffer));
     }
 }
 
@@ -38,6 +40,12 @@ pub fn done_writing(buffer: &mut Vec<u8>) {
     let mut buffer = std::mem::take(buffer);
     if (1..=WRITE_BYTES).contains(&buffer.capacity()) {
         buffer.clear();
-        WRITING.with_borrow_mut(|spare| spare.push(buffer));
+        WRITING.with_borrow_mut(|spare| keep(spare, buffer));
+    }
+}
+
+fn keep(spare: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
+    if spare.len() < KEPT {
+        spare.push(buffer);
     }
 }

@@ -9,6 +9,7 @@ use super::super::{Op, Outcome};
 use super::*;
 use crate::dataset::{Alphabet, KeyPattern, Order, Place, Reading, Sizes, Template, ValuePattern};
 use crate::plan::Command;
+use crate::wire::fault::Kind;
 
 fn dataset(value: ValuePattern) -> Arc<Dataset> {
     let key = KeyPattern::Template(Template::parse_source("k{n}").expect("a template"));

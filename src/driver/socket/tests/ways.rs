@@ -300,3 +300,41 @@ async fn replies_that_are_not_read_stay_in_the_socket() {
     poll_fn(|cx| driver.poll_close(cx)).await.expect("closed");
     assert_eq!(driver.traffic().received, 5);
 }
+
+/// A stream whose peer is gone without having taken its leave, as a TLS server may be.
+struct Abrupt;
+
+impl AsyncRead for Abrupt {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no close_notify: https://example.com")))
+    }
+}
+
+impl AsyncWrite for Abrupt {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_is_gone_without_leave_has_closed() {
+    let data = dataset(template("v{n}"));
+    let mut driver = SocketDriver::new(Abrupt, None, Arc::clone(&data));
+    driver.submit(ask(Command::Set, 0, 0), &[]);
+    let mut done = Vec::new();
+    let broken = poll_fn(|cx| driver.poll(cx, &mut done)).await.expect_err("it is gone");
+    assert_eq!(broken.fault, Fault::new(Stage::Read, Kind::Eof));
+    assert_eq!(broken.text, "the server closed the connection");
+    let mut driver = SocketDriver::new(Abrupt, None, data);
+    driver.discard_replies();
+    driver.submit(ask(Command::Set, 0, 0), &[]);
+    assert_eq!(poll_fn(|cx| driver.poll_close(cx)).await, Ok(()), "that is all that was waited for");
+}
