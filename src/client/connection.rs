@@ -17,7 +17,7 @@ use super::stop::Stop;
 use super::tally::Tally;
 use crate::dataset::{Dataset, Place};
 use crate::driver::{AnyDriver, Completion, Connector, Driver, Traffic};
-use crate::plan::{Load, Until};
+use crate::plan::{Load, Timeouts, Until};
 use crate::record::{Base, Ledger};
 use crate::wire::fault::{Broken, Kind, Stage};
 
@@ -232,9 +232,18 @@ impl Connection {
             }
             Err(Broken { fault, text }) => {
                 recorder.connects.refused += 1;
+                let Timeouts { connect, setup, .. } = *shared.connector.timeouts();
                 match (fault.kind, fault.stage) {
-                    (Kind::TimedOut, Stage::Dns | Stage::Connect | Stage::Tls) => recorder.timeouts.connect += 1,
-                    (Kind::TimedOut, _) => recorder.timeouts.setup += 1,
+                    (Kind::TimedOut, stage @ (Stage::Dns | Stage::Connect | Stage::Tls)) => {
+                        recorder.timeouts.connect += 1;
+                        let tls = stage == Stage::Tls;
+                        let latency = if tls { &mut recorder.connects.tls } else { &mut recorder.connects.tcp };
+                        latency.record_censored(connect, 1);
+                    }
+                    (Kind::TimedOut, _) => {
+                        recorder.timeouts.setup += 1;
+                        recorder.connects.setup.record_censored(setup, 1);
+                    }
                     _ => recorder.errors.count(fault, 1, &text),
                 }
                 false

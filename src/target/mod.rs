@@ -22,7 +22,7 @@ use crate::dataset::Version;
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
 use crate::wire::control::Control;
 use crate::wire::dial::{Dialed, Dialer, address};
-use crate::wire::fault::{Broken, Kind, Stage};
+use crate::wire::fault::{Broken, Fault, Kind, Stage};
 use crate::wire::tls::TlsSetup;
 
 /// A server that answers, and the connection that watches it. Dropping it stops a server that keyswarm spawned.
@@ -47,7 +47,7 @@ pub enum TargetError {
     #[error(transparent)]
     Tls(#[from] TlsSetup),
     /// The server does not answer, or does not want us.
-    #[error("the target cannot be reached: {0}")]
+    #[error("{}", unreachable(.0))]
     Unreachable(#[from] Broken),
     /// The server could not be started.
     #[error(transparent)]
@@ -55,6 +55,15 @@ pub enum TargetError {
     /// The built-in responder could not be started.
     #[error("the built-in responder cannot be started: {0}")]
     Builtin(#[from] std::io::Error),
+}
+
+fn unreachable(broken: &Broken) -> String {
+    match broken.fault {
+        Fault { stage: Stage::Auth | Stage::Setup, kind: Kind::TimedOut, .. } => {
+            format!("the target took the connection, but it does not answer (stopped, or too busy?): {broken}")
+        }
+        _ => format!("the target cannot be reached: {broken}"),
+    }
 }
 
 impl TargetError {

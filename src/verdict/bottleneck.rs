@@ -108,10 +108,12 @@ fn inferred(case: &Case<'_>, total: &Recorder) -> Option<Bottleneck> {
     if let Some(found) = saturation::accept_queue(case, total) {
         return Some(found);
     }
-    if bound::overall(case.bounds) == Some(true) {
-        return saturation::generator_cpu(case);
-    }
     let failed = case.failed(total);
+    if bound::overall(case.bounds) == Some(true) {
+        // After a halt there is much to send and to read at once, so a loader looks late that was not to blame.
+        let halted = || saturation::stall(case, total).filter(Bottleneck::is_witnessed);
+        return failed.then(halted).flatten().or_else(|| saturation::generator_cpu(case));
+    }
     // A halt explains what broke better than a load that was heavy all the time; but it does not explain a rate.
     let stall = || saturation::stall(case, total);
     let steady = || saturation::server(case).or_else(|| saturation::network(case));
@@ -119,6 +121,11 @@ fn inferred(case: &Case<'_>, total: &Recorder) -> Option<Bottleneck> {
 }
 
 impl Bottleneck {
+    /// Whether server or system said so; that no reply came could be due to a loader that did not look.
+    fn is_witnessed(&self) -> bool {
+        self.evidence.iter().any(|evidence| matches!(evidence, Evidence::Halt(halt, _) if *halt != Halt::Silent))
+    }
+
     fn of(culprit: Culprit, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         Self { culprit, evidence: evidence.into_iter().collect() }
     }
@@ -186,20 +193,25 @@ impl<'a> Case<'a> {
         let mut evidence: Vec<Evidence> = numbers.collect();
         let culprit = if !failed && (seen || idle) { Culprit::None } else { Culprit::Undecided };
         if failed {
-            evidence.insert(
-                0,
-                Evidence::Failures {
-                    connecting: total.timeouts.connect + total.timeouts.setup,
-                    command: total.timeouts.command,
-                    errors: total.errors.rows().iter().map(|row| row.count).sum(),
-                },
-            );
+            evidence.insert(0, failure(total));
         }
         if evidence.is_empty() {
             evidence.push(Evidence::NothingLoaded);
         }
         Bottleneck { culprit, evidence }
     }
+}
+
+/// What failed.
+fn failure(total: &Recorder) -> Evidence {
+    let connecting = total.timeouts.connect + total.timeouts.setup;
+    let command = total.timeouts.command;
+    let errors = total.errors.rows().iter().map(|row| row.count).sum();
+    let (lost, mismatched) = (total.keys.lost, total.keys.mismatched());
+    if connecting + command + errors == 0 && lost + mismatched > 0 {
+        return Evidence::WrongData { lost, mismatched };
+    }
+    Evidence::Failures { connecting, command, errors }
 }
 
 /// Whether a connection could not be opened.

@@ -2,7 +2,7 @@
 //!
 //! It was, if the server's main thread stayed below 0.9 seconds per second and one of these holds: a loading thread was busy or
 //! kept waiting for more than 0.9 of the time; more than 0.85 of its own ceiling was reached; requests were sent later than a limit
-//! allows. Busy alone proves nothing: a loader may be at 81 % while the server has nothing left.
+//! allows, and that was not the least part of what they took. Busy alone proves nothing: a loader may be at 81 % while the server has nothing left.
 
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ const SERVER_IDLE: f64 = 0.9;
 const PRESSED: f64 = 0.9;
 /// From this share of its own ceiling on, the generator is what is measured.
 const NEAR_CEILING: f64 = 0.85;
+/// A send lag that is less than one of so many parts of the latency did not break its limit.
+const PARTS_OF_LATENCY: u32 = 4;
 /// Shorter phases are over before anything can be told from CPU times.
 const SHORTEST: Duration = Duration::from_millis(200);
 
@@ -24,8 +26,26 @@ const SHORTEST: Duration = Duration::from_millis(200);
 pub struct Known {
     /// Requests per second that this generator manages by itself.
     pub ceiling: Option<f64>,
-    /// How late requests were sent, and the latency limit that they were judged by.
-    pub send_lag: Option<(Duration, Duration)>,
+    /// How late requests were sent.
+    pub send_lag: Option<SendLag>,
+}
+
+/// How late requests were sent, at the percentile that is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct SendLag {
+    /// Since they could have been sent.
+    pub lag: Duration,
+    /// The latency limit that they were judged by.
+    pub limit: Duration,
+    /// What they took, counted from when they were due.
+    pub response: Duration,
+}
+
+impl SendLag {
+    /// Whether it was too late, and that is what the latency was made of.
+    fn tells(&self) -> bool {
+        self.lag > self.limit && self.lag * PARTS_OF_LATENCY >= self.response
+    }
 }
 
 /// A thread's share of the time. Looking for replies in vain is no work, and left out.
@@ -119,7 +139,7 @@ pub fn judge_phase(phase: &PhaseOutcome, section: Option<&Section>, known: Known
     if let Some(ceiling) = known.ceiling.filter(|ceiling| achieved > NEAR_CEILING * ceiling) {
         verdict.signs.push(Sign::NearCeiling { achieved, ceiling });
     }
-    if let Some((lag, limit)) = known.send_lag.filter(|(lag, limit)| lag > limit) {
+    if let Some(SendLag { lag, limit, .. }) = known.send_lag.filter(SendLag::tells) {
         verdict.signs.push(Sign::SendLag { lag, limit });
     }
     // Most of the time at 0.9 is not "below", even if the last client's end pulls the mean down.

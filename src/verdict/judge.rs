@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::bottleneck::{Bottleneck, Case, Culprit, find};
-use super::bound::{self, Known, PhaseBound};
+use super::bound::{self, Known, PhaseBound, SendLag};
 use super::limits::{self, Cause};
 use super::{
     Ceiling, Fate, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile,
 };
 use crate::plan::{Plan, Replies};
+use crate::record::Latency;
 use crate::wire::fault::Kind;
 
 /// What came out.
@@ -145,11 +146,16 @@ pub fn judge(plans: &[Plan], outcome: &Outcome) -> Judgement {
 pub fn bounds(plan: &Plan, run: &RunOutcome, ceilings: &[Ceiling]) -> Vec<PhaseBound> {
     let known = |phase: &PhaseOutcome| {
         let ceiling = ceilings.iter().find(|ceiling| (&ceiling.case, &ceiling.phase) == (&run.case, &phase.name));
-        let lag = phase.record.send_lag.percentile(99.0).map(|lag| Duration::from_micros(lag.us));
+        let p99 = |latency: &Latency| latency.percentile(99.0).map(|p99| Duration::from_micros(p99.us));
+        let lag = p99(&phase.record.send_lag).zip(p99(phase.judged_latency()));
         Known {
             // One that was passed was measured in a bad moment, and says nothing.
             ceiling: ceiling.map(|ceiling| ceiling.requests_per_second).filter(|most| rate(phase) <= *most),
-            send_lag: lag.zip(limits::p99_of(&plan.limits, &phase.name)),
+            send_lag: lag.zip(limits::p99_of(&plan.limits, &phase.name)).map(|((lag, response), limit)| SendLag {
+                lag,
+                limit,
+                response,
+            }),
         }
     };
     let phases = run.phases.iter().filter(|phase| phase.loads());

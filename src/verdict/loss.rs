@@ -27,6 +27,8 @@ pub enum LossCause {
     Evicted,
     /// Keys expired.
     Expired,
+    /// Others sent commands that take keys away.
+    DeletedByOthers,
     /// The server was restarted, or went away.
     ServerLost,
 }
@@ -64,9 +66,17 @@ pub fn loss_reasons(run: &RunOutcome, at: usize, config: &BTreeMap<String, Strin
     push(LossCause::NotSent, keys(|keys| keys.not_sent));
     push(LossCause::Evicted, grown(|counters| counters.evicted));
     push(LossCause::Expired, grown(|counters| counters.expired));
+    push(LossCause::DeletedByOthers, grown(deletions));
     let gone = run.phases.iter().take(at + 1).filter(|phase| phase.server != Fate::There).count();
     push(LossCause::ServerLost, gone as u64);
     reasons
+}
+
+/// Calls that take keys away, and that keyswarm does not make while a run lasts.
+fn deletions(counters: &ServerCounters) -> u64 {
+    const DELETE: [&str; 7] = ["del", "flushall", "getdel", "move", "rename", "renamenx", "swapdb"];
+    let others = counters.commands.iter().flat_map(|commands| &commands.others);
+    others.filter(|(name, _)| DELETE.contains(&name.as_str())).map(|(_, calls)| calls).sum()
 }
 
 /// Requests whose replies were unread when their connection was closed.
@@ -112,6 +122,7 @@ impl LossCause {
             Self::NotSent => "not sent",
             Self::Evicted => "evicted",
             Self::Expired => "expired",
+            Self::DeletedByOthers => "deleted by others",
             Self::ServerLost => "server lost",
         }
     }
@@ -140,6 +151,8 @@ mod tests {
         write.record.errors.count(Fault::new(Stage::Reply, Kind::Oom), 7, "OOM");
         if let Some(after) = &mut run.server_after {
             (after.evicted, after.expired, after.output_disconnections) = (3, 2, Some(1));
+            let others = &mut after.commands.get_or_insert_default().others;
+            others.extend([("del".to_owned(), 4), ("incr".to_owned(), 9), ("flushall".to_owned(), 1)]);
         }
         if let Some(before) = &mut run.server_before {
             before.output_disconnections = Some(0);
@@ -150,6 +163,7 @@ mod tests {
             (LossCause::OutputLimit, 1),
             (LossCause::Evicted, 3),
             (LossCause::Expired, 2),
+            (LossCause::DeletedByOthers, 5),
         ];
         assert_eq!(found(&run), expected);
         run.phases[1].load = Some(Load { replies: Replies::Discard(Close::AfterDrain), ..Load::pass(Pipeline::All) });

@@ -75,7 +75,7 @@ fn a_server_that_was_stopped_stood_still() {
     server.cont();
     let outcome = running.finish().expect(1);
     let evidence = because(&outcome, "stall");
-    assert!(evidence.contains("was stopped") && evidence.contains("timed out"), "{outcome}");
+    assert!(evidence.contains("was seen stopped") && evidence.contains("timed out"), "{outcome}");
 }
 
 /// Somebody else keeps the server in scripts, while more connect than its backlog holds: the kernel drops the rest, and their

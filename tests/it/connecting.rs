@@ -137,6 +137,15 @@ fn a_missing_unix_socket_is_refused() {
 }
 
 #[test]
+fn a_server_that_is_stopped_is_not_called_unreachable() {
+    let server = RedisServer::start(&[]);
+    server.stop();
+    let outcome = Keyswarm::run(&small("socket").target(server.url()).waits("500ms")).finish().expect(3);
+    server.cont();
+    assert!(outcome.said().contains("took the connection, but it does not answer"), "{outcome}");
+}
+
+#[test]
 fn a_name_that_nobody_has_is_unreachable() {
     let scenario = small("socket").target("redis://nobody.invalid:6379/0").waits("5s");
     let outcome = Keyswarm::run(&scenario).finish().expect(3);

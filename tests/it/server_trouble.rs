@@ -123,6 +123,24 @@ for_both_drivers!(
     started_anew_between_the_phases
 );
 
+/// Those who wait in vain to be admitted are in the latencies of setting up, at least as long as they waited.
+#[test]
+fn clients_that_arrive_while_the_server_is_halted_time_out_in_setting_up() {
+    let server = RedisServer::start(&[]);
+    let scenario = Scenario::new().size(4, 2_000).target(server.url()).waits("700ms").text("clients.stagger", "1s");
+    let mut running = Keyswarm::run(&scenario.write(1)).start();
+    running.until("the first client", || (server.calls("set") > 0).then_some(()));
+    server.stop();
+    // Long enough for the second and the third to come, and to give up.
+    std::thread::sleep(Duration::from_millis(3_000));
+    server.cont();
+    let outcome = running.finish().expect(1);
+    let setups = outcome.count("connect", "timeouts.setup");
+    assert!((1..4).contains(&setups), "{outcome}");
+    outcome.counts("connect", &[("connect.setup_us.censored", setups), ("connect.setup_us.count", 4)]);
+    assert!(outcome.count("connect", "connect.setup_us.max") >= 700_000, "{outcome}");
+}
+
 /// One client's connection is cut from outside; the others never notice.
 #[test]
 fn one_lost_connection_ends_only_its_own_client() {

@@ -1,6 +1,6 @@
 //! Somebody changes keys between write and verify: exactly what was changed is reported, under its name.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::for_both_drivers;
 use crate::run::{Keyswarm, Outcome, Running};
@@ -89,6 +89,9 @@ fn altered_deleted_and_overwritten_keys(driver: &str) {
             ("keys.absent", 0),
         ],
     );
+    let reasons = &outcome.phase("verify")["keys"]["loss"]["reasons"];
+    assert_eq!(*reasons, json!([{ "reason": "deleted by others", "count": 1 }]), "{outcome}");
+    assert!(outcome.stdout.contains("5 keys lost, 10 wrong values, and no sign of too much load"), "{outcome}");
     named(&outcome, "corrupt", &altered);
     named(&outcome, "lost", &deleted);
     named(&outcome, "foreign", &overwritten);

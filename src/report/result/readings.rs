@@ -19,7 +19,7 @@ pub struct Loss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossReason {
     /// "closed with unread replies", "reset", "eof", "silent", "interrupted", "output buffer limit", "timed out", "refused",
-    /// "not sent", "evicted", "expired" or "server lost".
+    /// "not sent", "evicted", "expired", "deleted by others" or "server lost".
     pub reason: String,
     /// How often: requests, connections or keys, whatever it is about.
     pub count: u64,

@@ -110,6 +110,10 @@ fn sentence(evidence: &Evidence) -> String {
             (*command, "command timeout", "command timeouts"),
             (*errors, "error", "errors"),
         ]),
+        Evidence::WrongData { lost, mismatched } => {
+            let what = listed(&[(*lost, "key lost", "keys lost"), (*mismatched, "wrong value", "wrong values")]);
+            format!("{what}, and no sign of too much load")
+        }
         Evidence::TooShort(phase, seconds) => {
             format!("{phase} took {seconds:.2} s, of which too little was seen to tell")
         }
@@ -118,16 +122,21 @@ fn sentence(evidence: &Evidence) -> String {
 }
 
 fn failures(counts: &[(u64, &str, &str)]) -> String {
-    let some = counts.iter().filter(|(n, _, _)| *n > 0);
-    let texts: Vec<String> = some.map(|&(n, one, many)| plural(n, one, many)).collect();
-    let what = if texts.is_empty() { "a limit was broken".to_owned() } else { texts.join(", ") };
+    let what = listed(counts);
+    let what = if what.is_empty() { "a limit was broken" } else { what.as_str() };
     format!("{what}, and nothing shows why")
+}
+
+/// "3 errors, 1 command timeout": those that occurred.
+fn listed(counts: &[(u64, &str, &str)]) -> String {
+    let some = counts.iter().filter(|(n, _, _)| *n > 0);
+    some.map(|&(n, one, many)| plural(n, one, many)).collect::<Vec<_>>().join(", ")
 }
 
 fn halt(halt: &Halt, took: Duration) -> String {
     let took = latency(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), false);
     match halt {
-        Halt::Stopped => format!("its process was stopped for about {took}"),
+        Halt::Stopped => format!("its process was seen stopped, for at most {took}"),
         Halt::Command(name) => format!("SLOWLOG: {name} took {took}"),
         Halt::Event(name) => format!("LATENCY: {name} took {took}"),
         Halt::Fork => format!("a fork took {took}"),

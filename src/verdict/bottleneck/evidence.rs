@@ -91,6 +91,13 @@ pub enum Evidence {
         /// All else.
         errors: u64,
     },
+    /// Keys were lost, or had wrong values, and nothing else failed.
+    WrongData {
+        /// Keys lost.
+        lost: u64,
+        /// Wrong values.
+        mismatched: u64,
+    },
     /// A phase of which too little was seen.
     TooShort(String, f64),
     /// There was no load.

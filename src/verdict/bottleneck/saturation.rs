@@ -102,7 +102,9 @@ fn syn_steps(case: &Case<'_>, total: &Recorder) -> Vec<(u64, u64)> {
     let slack = Duration::from_millis(50);
     let through = |step: u64| {
         let at = Duration::from_secs(step);
-        total.connects.tcp.count_between(at.saturating_sub(slack), at + STEP_SLACK)
+        let (from, to) = (at.saturating_sub(slack), at + STEP_SLACK);
+        let given_up = if (from..to).contains(&case.plan.timeouts.connect) { total.connects.tcp.censored() } else { 0 };
+        total.connects.tcp.count_between(from, to).saturating_sub(given_up)
     };
     steps.iter().map(|&step| (step, through(step))).filter(|(_, count)| *count > 0).collect()
 }

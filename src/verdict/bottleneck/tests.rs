@@ -235,7 +235,15 @@ fn a_halt_explains_a_spike_and_nothing_else() {
         (stopped.culprit, &stopped.evidence[0]),
         (Culprit::Stall, &Evidence::Halt(Halt::Stopped, Duration::from_millis(1_400)))
     );
-    let causes: [(&str, Culprit, Change); 6] = [
+    let causes: [(&str, Culprit, Change); 8] = [
+        ("a stopped process, and a loader that had much to send then", Culprit::Stall, |m| {
+            m.shares(0.5, 0.97);
+            m.local("write").stopped = Duration::from_millis(1_400);
+        }),
+        ("no answer that a loader without time would have seen", Culprit::GeneratorCpu, |m| {
+            m.shares(0.5, 0.97);
+            m.section("write").silence = Duration::from_secs(1);
+        }),
         ("a command", Culprit::Stall, |m| m.run.slow = Slow { command: took_of(1_300), event: None }),
         ("a command too short", Culprit::Undecided, |m| m.run.slow = Slow { command: took_of(200), event: None }),
         ("a fork", Culprit::Stall, |m| {
@@ -255,6 +263,16 @@ fn a_halt_explains_a_spike_and_nothing_else() {
     for (what, culprit, change) in causes {
         assert_eq!(halted(change).culprit, culprit, "{what}");
     }
+}
+
+#[test]
+fn wrong_data_is_no_load_that_was_too_much() {
+    let mut made = Made::new();
+    made.phase("verify").record.keys.lost = 2;
+    made.phase("verify").record.keys.corrupt = 1;
+    let found = made.found();
+    assert_eq!(found.culprit, Culprit::Undecided);
+    assert_eq!(found.evidence[0], Evidence::WrongData { lost: 2, mismatched: 1 });
 }
 
 fn took_of(ms: u64) -> Option<SlowThing> {

@@ -71,15 +71,29 @@ fn a_quota_counts_like_waiting_and_is_not_counted_twice() {
     assert!((pressure.share() - 1.0).abs() < 1e-9, "{pressure:?}");
 }
 
+/// A lag that is half of what requests took.
+fn lag(lag: Duration, limit: Duration) -> SendLag {
+    SendLag { lag, limit, response: 2 * lag }
+}
+
+#[test]
+fn a_lag_that_is_little_of_the_latency_did_not_break_its_limit() {
+    let idle = section(Some(0.5), &[(0.5, 0.0)]);
+    let little = SendLag { lag: SECOND / 20, limit: SECOND / 200, response: SECOND };
+    assert_eq!(bound(&idle, Known { send_lag: Some(little), ..Known::default() }), Some(false));
+    let much = SendLag { response: SECOND / 6, ..little };
+    assert_eq!(bound(&idle, Known { send_lag: Some(much), ..Known::default() }), Some(true));
+}
+
 #[test]
 fn the_own_ceiling_and_the_send_lag_count_while_the_server_has_room() {
     let idle = section(Some(0.5), &[(0.5, 0.0)]);
     let near = Known { ceiling: Some(11_000.0), ..Known::default() };
-    let lagging = Known { send_lag: Some((SECOND, SECOND / 10)), ..Known::default() };
+    let lagging = Known { send_lag: Some(lag(SECOND, SECOND / 10)), ..Known::default() };
     assert_eq!((bound(&idle, near), bound(&idle, lagging)), (Some(true), Some(true)));
     let busy = section(Some(0.95), &[(0.5, 0.0)]);
     assert_eq!((bound(&busy, near), bound(&busy, lagging)), (Some(false), Some(false)));
-    let far = Known { ceiling: Some(12_000.0), send_lag: Some((SECOND / 20, SECOND / 10)) };
+    let far = Known { ceiling: Some(12_000.0), send_lag: Some(lag(SECOND / 20, SECOND / 10)) };
     assert_eq!(bound(&idle, far), Some(false));
 }
 
