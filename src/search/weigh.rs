@@ -150,6 +150,11 @@ fn stands(outcome: &Outcome, judgement: &Judgement) -> bool {
     ended || outcome.runs.iter().any(by_server)
 }
 
+/// The server's main thread in one phase, in percent of a core.
+fn server_in(run: &RunOutcome, phase: Option<&str>) -> Option<f64> {
+    Some(100.0 * run.section(phase?)?.server()?.share()?)
+}
+
 impl Figures {
     /// Those of a trial; rate and latency are those of `phase` alone, if what is varied is about one.
     pub fn of(outcome: &Outcome, phase: Option<&str>) -> Self {
@@ -181,7 +186,7 @@ impl Figures {
             admitted: run.admission().map_or(0, |phase| phase.record.connects.admitted),
             rejected: rejected
                 .and_then(|(before, after)| after.rejected_connections.checked_sub(before.rejected_connections)),
-            server_cpu_percent: outcome.server.cpu_percent_max,
+            server_cpu_percent: server_in(run, phase).or(outcome.server.cpu_percent_max),
             loader_cpu_percent: outcome.generator.cpu_percent_max,
         }
     }

@@ -83,13 +83,13 @@ fn meaning(made: &Made, standing: Option<(Standing, Bound)>) -> String {
         Ending::Pass => true,
         Ending::Fail => false,
         Ending::WrongData => return "BREAKS (wrong data)".to_owned(),
-        Ending::Invalid(Doubt::GeneratorBound) => return "invalid (generator-bound)".to_owned(),
+        Ending::Invalid(Doubt::GeneratorBound) => return "invalid (loader)".to_owned(),
         Ending::Invalid(Doubt::Measurement) => return "invalid".to_owned(),
     };
     match (made.trial.purpose, passed, standing) {
         (Purpose::Recover, true, _) => "recovered".to_owned(),
         (Purpose::Recover, false, _) => "still down".to_owned(),
-        (Purpose::Overload, true, _) => "did not break this time".to_owned(),
+        (Purpose::Overload, true, _) => "did not break".to_owned(),
         (Purpose::Overload, false, _) => "broken again".to_owned(),
         (_, _, Some((Standing::Decided { holds }, Bound { passed, failed, .. }))) => {
             let (word, of) = if holds { ("HOLDS", passed) } else { ("BREAKS", failed) };

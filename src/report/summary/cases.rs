@@ -34,11 +34,11 @@ pub fn table(document: &Document, page: &mut Page) {
     for name in &names {
         let of = |run: &'_ Run| run.phases.iter().position(|phase| phase.name == *name);
         let rows: Vec<Row<'_>> = document.runs.iter().filter_map(|run| Some((run, &run.phases[of(run)?]))).collect();
-        let mut meanings: Vec<String> = rows.iter().filter_map(|(_, phase)| phases::meaning(phase)).collect();
+        let mut meanings: Vec<String> = rows.iter().filter_map(|(_, phase)| phases::load_model(phase)).collect();
         meanings.dedup();
         page.gap();
         match meanings.as_slice() {
-            [all] => page.line(&format!("{name}: {all}")),
+            [all] => page.caption(&format!("{name}: {all}")),
             _ => page.line(name),
         }
         print(titles(&rows, |row| row.0).into_iter().chain(of_phase(&rows)).collect(), page);

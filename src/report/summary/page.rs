@@ -49,6 +49,17 @@ impl Page {
         self.lines.push(Line { label: "", text: format!("  {}", clean(text)) });
     }
 
+    /// Text that is indented by two; further lines by four.
+    pub fn caption(&mut self, text: &str) {
+        if columns(text) + 2 <= self.width {
+            return self.line(text);
+        }
+        for (line, number) in wrap(text, self.width - 4).into_iter().zip(0..) {
+            let indent = if number == 0 { 2 } else { 4 };
+            self.lines.push(Line { label: "", text: format!("{:indent$}{line}", "") });
+        }
+    }
+
     /// Items side by side; those that do not fit go to the next line as a whole.
     pub fn items<T: AsRef<str>>(&mut self, label: &'static str, items: impl IntoIterator<Item = T>) {
         let mut lines: Vec<String> = Vec::new();

@@ -88,17 +88,28 @@ pub fn explain(run: &Run, page: &mut Page) {
     }
     for (text, names) in &told {
         match told.len() {
-            1 => page.line(text),
-            _ => page.line(&format!("{}: {text}", names.join(", "))),
+            1 => page.caption(text),
+            _ => page.caption(&format!("{}: {text}", names.join(", "))),
         }
     }
     if run.phases.iter().any(|phase| !judged(phase).at_least.is_empty()) {
-        page.line("≥: requests that never ended count as at least as long as they were waited for");
+        page.caption("≥: requests that never ended count as at least as long as they were waited for");
     }
 }
 
+/// What the latencies of a phase are measured from, and of a rate what became of it; `None` if it does not load.
+fn meaning(phase: &Phase) -> Option<String> {
+    let model = load_model(phase)?;
+    if phase.offered_per_second.is_none() {
+        return Some(model);
+    }
+    // In what was offered: commands for keys, without those that follow them (EXPIRE, TTL).
+    let achieved = rate_shown(phase.keys_per_second / f64::from(phase.batch.unwrap_or(1)));
+    Some(format!("{model}{}; {achieved} achieved", parts(phase)))
+}
+
 /// What the latencies of a phase are measured from; `None` if it does not load.
-pub fn meaning(phase: &Phase) -> Option<String> {
+pub fn load_model(phase: &Phase) -> Option<String> {
     if let Some(churn) = &phase.churn {
         return Some(super::churn::meaning(churn));
     }
@@ -115,12 +126,9 @@ pub fn meaning(phase: &Phase) -> Option<String> {
         return Some(format!("{replies}; {close}"));
     }
     if let Some(offered) = phase.offered_per_second {
-        // In what was offered: commands for keys, without those that follow them (EXPIRE, TTL).
-        let achieved = phase.keys_per_second / f64::from(phase.batch.unwrap_or(1));
-        let (offered, achieved) = (rate_shown(offered), rate_shown(achieved));
-        let arrivals = phase.arrivals.as_deref().unwrap_or_default();
+        let (offered, arrivals) = (rate_shown(offered), phase.arrivals.as_deref().unwrap_or_default());
         return Some(format!(
-            "open loop, {offered} offered ({arrivals}), {achieved} achieved; latency from the intended moment to the reply"
+            "open loop, {offered} offered ({arrivals}); latency from the intended moment to the reply"
         ));
     }
     Some(match (pipeline, phase.load_loop.as_str()) {
@@ -130,6 +138,15 @@ pub fn meaning(phase: &Phase) -> Option<String> {
         }
         (Pipeline::Window(window), _) => format!("closed loop, pipeline {window}; latency from sending to the reply"),
     })
+}
+
+/// What the latency of a rate is made of.
+fn parts(phase: &Phase) -> String {
+    let p99 = |of: &Latency| of.p99.map(|us| latency(us, of.at_least.iter().any(|known| known == "p99")));
+    let service = p99(&phase.latency_us.service).map(|p99| format!("from sending p99 {p99}"));
+    let lag = phase.send_lag_us.as_ref().and_then(p99).map(|p99| format!("sent late by keyswarm p99 {p99}"));
+    let parts: Vec<String> = service.into_iter().chain(lag).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 /// The latency that limits are about.

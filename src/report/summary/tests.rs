@@ -155,7 +155,8 @@ fn timeouts_loss_and_foreign_values() {
                 verify: 985 of 1,000 matched
                 7 lost   0 stale   1 foreign   1 corrupt
                 6 absent (never acknowledged)
-      loss      verify: 13 of 1,000 missing (1.3 %)   10 × timed out, 4 × not sent
+      loss      verify: 13 of 1,000 missing (1.3 %)
+                10 × timed out, 4 × not sent, 7 × deleted by others
       requests  2,000 = 1,990 ok + 0 failed + 10 timed out + 0 unsent
                 server counted 2,000 and holds 987 keys: reconciled
       connect   4 of 4 admitted   tcp p99 0.1 ms   setup p99 0.3 ms

@@ -88,19 +88,19 @@ fn the_bounds_and_everything_behind_them() {
                 after the break it took its load again at once
                 beside these, keyswarm keeps 1 connection of its own
 
-          count trial    keys/s       p99  timeouts/err server  loader
-              1     1   300 k/s    500 ms             0  100 %    23 %  held
-              2     1   399 k/s    1.00 s             0  100 %    23 %  held
-              4     1   478 k/s    2.00 s             0  100 %    23 %  held
-              8     1   527 k/s    4.00 s             0  100 %    23 %  held
-             16     1   549 k/s     ≥ 5 s     198 k cmd  100 %    23 %  broke
-             12     1   543 k/s     ≥ 5 s     198 k cmd  100 %    23 %  broke
-             10     1   537 k/s     ≥ 5 s     198 k cmd  100 %    23 %  broke
-              9     1   532 k/s    4.50 s             0  100 %    23 %  held
-             10     2   537 k/s     ≥ 5 s     198 k cmd  100 %    23 %  broke
-              9     2   532 k/s    4.50 s             0  100 %    23 %  held
-             10     3   537 k/s     ≥ 5 s     198 k cmd  100 %    23 %  broke
-              9     3   532 k/s    4.50 s             0  100 %    23 %  recovered
+          count trial   keys/s      p99 timeouts/err server loader
+              1     1  300 k/s   500 ms            0  100 %   23 %  held
+              2     1  399 k/s   1.00 s            0  100 %   23 %  held
+              4     1  478 k/s   2.00 s            0  100 %   23 %  held
+              8     1  527 k/s   4.00 s            0  100 %   23 %  held
+             16     1  549 k/s    ≥ 5 s    198 k cmd  100 %   23 %  broke
+             12     1  543 k/s    ≥ 5 s    198 k cmd  100 %   23 %  broke
+             10     1  537 k/s    ≥ 5 s    198 k cmd  100 %   23 %  broke
+              9     1  532 k/s   4.50 s            0  100 %   23 %  held
+             10     2  537 k/s    ≥ 5 s    198 k cmd  100 %   23 %  broke
+              9     2  532 k/s   4.50 s            0  100 %   23 %  held
+             10     3  537 k/s    ≥ 5 s    198 k cmd  100 %   23 %  broke
+              9     3  532 k/s   4.50 s            0  100 %   23 %  recovered
 
       curve           1   300 k/s ███████████          p99 500 ms  law 300 k/s
                       2   399 k/s ███████████████      p99 1.00 s  law 399 k/s
