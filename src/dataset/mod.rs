@@ -216,6 +216,18 @@ impl Dataset {
         }
     }
 
+    /// The key at `place`, if keys are UUIDs.
+    pub fn uuid_key(&self, place: Place) -> Option<[u8; author::UUID_LEN]> {
+        let sealed = || self.key_mix.seal(self.author(place, 0, 0));
+        matches!(self.key, KeyPattern::Uuid).then(|| author::uuid_text(sealed()))
+    }
+
+    /// The value of `place` in `version`, if values are UUIDs.
+    pub fn uuid_value(&self, place: Place, version: Version) -> Option<[u8; author::UUID_LEN]> {
+        let sealed = || self.value_mix.seal(self.author(place, version, 0));
+        matches!(self.value, ValuePattern::Uuid).then(|| author::uuid_text(sealed()))
+    }
+
     /// The key's length in bytes.
     pub fn key_len(&self, place: Place) -> usize {
         match &self.key {

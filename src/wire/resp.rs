@@ -8,7 +8,7 @@ mod value;
 
 use std::fmt;
 
-pub use encode::{begin, encode, length, put, put_with};
+pub use encode::{begin, encode, length, put, put_array, put_with};
 pub use value::Value;
 
 /// A reply, borrowed from the read buffer.

@@ -3,12 +3,12 @@
 use super::super::words::{Word, Words};
 use super::super::{Keyed, Request};
 use super::spare;
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, Place};
 use crate::plan::Command;
 use crate::wire::resp;
 
-/// Encoding stops at so many unsent bytes: enough for one write to be worth its system call.
-const SEND_AHEAD: usize = 64 * 1024;
+/// Encoding stops at so many unsent bytes: a window of 64 requests of a kilobyte, or a value of 100 kB, goes out as a whole.
+const SEND_AHEAD: usize = 128 * 1024;
 /// Values are written in pieces of so many bytes.
 const PIECE: usize = 64 * 1024;
 
@@ -82,15 +82,18 @@ impl Outgoing {
             Command::Set if dataset.expiry().is_none() && dataset.value_len(place) <= PIECE => {
                 let out = &mut self.bytes;
                 out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-                resp::put_with(out, |out| dataset.key(place, out));
-                resp::length(dataset.value_len(place), out);
-                dataset.value(place, request.version, out);
-                out.extend_from_slice(b"\r\n");
+                put_key(dataset, place, out);
+                if let Some(value) = dataset.uuid_value(place, request.version) {
+                    resp::put_array(&value, out);
+                } else {
+                    resp::length(dataset.value_len(place), out);
+                    dataset.value(place, request.version, out);
+                    out.extend_from_slice(b"\r\n");
+                }
             }
             Command::Get => {
-                let out = &mut self.bytes;
-                out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
-                resp::put_with(out, |out| dataset.key(place, out));
+                self.bytes.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
+                put_key(dataset, place, &mut self.bytes);
             }
             _ => {
                 self.more.clear();
@@ -136,5 +139,12 @@ impl Outgoing {
             out.extend_from_slice(b"\r\n");
             (begun.nth, begun.at) = (begun.nth + 1, 0);
         }
+    }
+}
+
+fn put_key(dataset: &Dataset, place: Place, out: &mut Vec<u8>) {
+    match dataset.uuid_key(place) {
+        Some(key) => resp::put_array(&key, out),
+        None => resp::put_with(out, |out| dataset.key(place, out)),
     }
 }

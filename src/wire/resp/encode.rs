@@ -35,6 +35,16 @@ pub fn length(len: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends an argument whose length is known here, at least 10 and below 100, in one go.
+pub fn put_array<const LEN: usize>(arg: &[u8; LEN], out: &mut Vec<u8>) {
+    const { assert!(LEN >= 10 && LEN < 100, "a length of two digits") };
+    let mut whole = [0; 5 + 99 + 2];
+    whole[..5].copy_from_slice(&[b'$', b'0' + (LEN / 10) as u8, b'0' + (LEN % 10) as u8, b'\r', b'\n']);
+    whole[5..5 + LEN].copy_from_slice(arg);
+    whole[5 + LEN..7 + LEN].copy_from_slice(b"\r\n");
+    out.extend_from_slice(&whole[..7 + LEN]);
+}
+
 /// Appends an argument that `write` appends, however long it gets: most keys are, so that nobody need measure them before.
 pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let head = out.len();

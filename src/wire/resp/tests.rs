@@ -94,6 +94,20 @@ fn commands_are_arrays_of_bulk_strings() {
     assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$0\r\n\r\n");
 }
 
+#[test]
+fn an_argument_of_a_known_length_is_an_argument() {
+    fn same<const LEN: usize>() {
+        let arg = [b'x'; LEN];
+        let (mut whole, mut any) = (Vec::new(), Vec::new());
+        put_array(&arg, &mut whole);
+        put(&arg, &mut any);
+        assert_eq!(whole, any);
+    }
+    same::<10>();
+    same::<36>();
+    same::<99>();
+}
+
 proptest! {
     #[test]
     fn nothing_a_server_sends_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
