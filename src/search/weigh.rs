@@ -198,6 +198,7 @@ mod tests {
 
     use super::*;
     use crate::plan::LimitSet;
+    use crate::sample::section::{LocalSection, Section};
     use crate::verdict::{fixture, judge};
 
     fn weighed(outcome: &Outcome, bound: Option<bool>) -> (Ending, Signs) {
@@ -235,6 +236,21 @@ mod tests {
         assert_eq!(weighed(&outcome, None), (Ending::Fail, met));
         assert_eq!(weighed(&outcome, Some(false)), (Ending::Fail, met));
         assert_eq!(weighed(&outcome, Some(true)), (Ending::Invalid(Doubt::GeneratorBound), met));
+    }
+
+    #[test]
+    fn the_server_of_what_is_varied_is_that_of_its_phase() {
+        let mut outcome = fixture::outcome(fixture::good_run());
+        outcome.server.cpu_percent_max = Some(100.0);
+        let mut local = LocalSection::default();
+        local.main.add(Duration::from_secs(1), Duration::from_secs(4));
+        let section = Section { phase: "verify".into(), local: Some(local), ..Section::default() };
+        outcome.runs[0].sections = vec![section];
+        let server = |phase| Figures::of(&outcome, phase).server_cpu_percent;
+        assert_eq!(
+            (server(Some("verify")), server(Some("write")), server(None)),
+            (Some(25.0), Some(100.0), Some(100.0))
+        );
     }
 
     fn refused(stage: Stage, kind: Kind) -> Outcome {

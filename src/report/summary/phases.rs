@@ -100,7 +100,8 @@ pub fn explain(run: &Run, page: &mut Page) {
 /// What the latencies of a phase are measured from, and of a rate what became of it; `None` if it does not load.
 fn meaning(phase: &Phase) -> Option<String> {
     let model = load_model(phase)?;
-    if phase.offered_per_second.is_none() {
+    // Where no reply is waited for, nothing tells what was achieved.
+    if phase.offered_per_second.is_none() || !awaits(phase) {
         return Some(model);
     }
     // In what was offered: commands for keys, without those that follow them (EXPIRE, TTL).
