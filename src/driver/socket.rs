@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
         if let Some(broken) = self.broken.clone() {
             return Poll::Ready(Err(broken));
         }
-        let (before, had_room) = (done.len(), self.has_room());
+        let (before, had_room, was_flushed) = (done.len(), self.has_room(), self.is_flushed());
         match self.exchange(cx, done) {
             Err(broken) if done.len() > before => {
                 self.broken = Some(broken);
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver for SocketDriver<S> {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) if !had_room && self.has_room() => Poll::Ready(Ok(())),
             // Whoever reads no replies waits for this.
-            Ok(false) if self.replies.is_none() && self.is_flushed() => Poll::Ready(Ok(())),
+            Ok(false) if self.replies.is_none() && !was_flushed && self.is_flushed() => Poll::Ready(Ok(())),
             Ok(false) => Poll::Pending,
         }
     }

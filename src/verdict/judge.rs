@@ -303,8 +303,12 @@ fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     const WORTH_SAYING: f64 = 0.99;
     let offered = phase.load?.rate?.per_second;
     let requests = phase.record.requests;
-    let kept_up = requests.ok as f64 >= WORTH_SAYING * requests.scheduled as f64;
-    let achieved = if phase.seconds > 0.0 { (requests.ok - phase.record.then.ok) as f64 / phase.seconds } else { 0.0 };
+    let then = phase.record.then;
+    // Where no reply is read, what was handed over is all that could be done.
+    let done = requests.ok + requests.discarded;
+    let kept_up = done as f64 >= WORTH_SAYING * requests.scheduled as f64;
+    let first = (done - then.ok - then.discarded) as f64;
+    let achieved = if phase.seconds > 0.0 { first / phase.seconds } else { 0.0 };
     // A server that is gone takes nothing, and is told elsewhere.
     let kept_up = kept_up || achieved >= WORTH_SAYING * offered || phase.server != Fate::There;
     (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })
