@@ -296,6 +296,8 @@ async fn replies_that_are_not_read_stay_in_the_socket() {
     let mut done = Vec::new();
     poll_fn(|cx| driver.poll(cx, &mut done)).await.expect("sent");
     assert!(driver.is_flushed() && done.is_empty() && driver.traffic().received == 0);
+    let idle = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut done).is_pending())).await;
+    assert!(idle, "there is nothing to do before the next request");
     drop(server);
     poll_fn(|cx| driver.poll_close(cx)).await.expect("closed");
     assert_eq!(driver.traffic().received, 5);
