@@ -109,14 +109,42 @@ impl Flight {
         answered
     }
 
+    /// Takes out the first requests, if `ticket` is that of the first and all of them left together and when they were due:
+    /// `most` at most, each of which is handed to `each`. Returns how many, and when they left. Servers answer in order, so in
+    /// a closed loop this does for nearly all.
+    pub fn answer_first(&mut self, ticket: u64, most: u64, mut each: impl FnMut(Asked)) -> Option<(u64, Instant)> {
+        let &Entry { due_ns, .. } =
+            self.entries.front().filter(|_| ticket == self.first && self.departures.is_empty())?;
+        let mut count = 0;
+        for entry in self.entries.iter().take(most as usize) {
+            if entry.due_ns != due_ns || entry.state() != WAITING {
+                break;
+            }
+            each(Asked::unpack(entry.packed));
+            count += 1;
+        }
+        self.entries.drain(..count);
+        self.waiting -= count as u64;
+        self.dropped(count);
+        self.drop_done();
+        (count > 0).then(|| (count as u64, self.at(due_ns)))
+    }
+
     fn drop_done(&mut self) {
         let mut dropped = 0;
         while self.entries.pop_front_if(|entry| entry.state() == DONE).is_some() {
             dropped += 1;
         }
-        self.first += dropped as u64;
-        self.cursor = self.cursor.saturating_sub(dropped);
-        self.forget_departures();
+        self.dropped(dropped);
+    }
+
+    /// So many entries were taken from the front.
+    fn dropped(&mut self, entries: usize) {
+        self.first += entries as u64;
+        self.cursor = self.cursor.saturating_sub(entries);
+        if !self.departures.is_empty() {
+            self.forget_departures();
+        }
     }
 
     /// Marks the next request due at or before `latest` as late, and returns it; it keeps its place.
@@ -279,6 +307,32 @@ mod tests {
         assert_eq!(flight.expire(epoch), None);
         assert!(flight.answer(tickets[1]).is_none());
         assert_eq!((flight.waiting(), flight.unanswered()), (0, 0));
+    }
+
+    #[test]
+    fn the_first_are_taken_together_if_they_left_together() {
+        let (mut flight, epoch) = flight();
+        let at = |n: u32| epoch + MS * n;
+        let tickets: Vec<_> =
+            [0, 0, 0, 0, 5, 5].into_iter().zip(0..).map(|(n, slot)| flight.push(write(slot), at(n), at(n))).collect();
+        let first = |flight: &mut Flight, ticket, most| {
+            let mut slots = Vec::new();
+            let answered = flight.answer_first(ticket, most, |asked| slots.push(asked.slot));
+            (answered, slots)
+        };
+        assert_eq!(first(&mut flight, tickets[1], 1), (None, vec![]), "not the first");
+        assert_eq!(first(&mut flight, tickets[0], 2), (Some((2, at(0))), vec![0, 1]));
+        assert!(flight.answer(tickets[3]).is_some());
+        assert_eq!(first(&mut flight, tickets[2], 4), (Some((1, at(0))), vec![2]), "the next was answered already");
+        assert_eq!((flight.waiting(), flight.unanswered()), (2, 2));
+        assert_eq!(slot(flight.expire(at(5))), Some(4));
+        assert_eq!(first(&mut flight, tickets[4], 2), (None, vec![]), "late");
+        assert_eq!((flight.answer(tickets[4]), flight.unanswered()), (None, 1));
+        assert_eq!(first(&mut flight, tickets[5], 9), (Some((1, at(5))), vec![5]));
+        assert_eq!((flight.waiting(), flight.unanswered()), (0, 0));
+        let late = flight.push(write(6), at(6), at(7));
+        assert_eq!(first(&mut flight, late, 1), (None, vec![]), "it left after it was due");
+        assert_eq!(slot(flight.answer(late)), Some(6));
     }
 
     #[test]

@@ -62,12 +62,37 @@ pub enum Op {
 pub struct Completion {
     /// The request's ticket.
     pub ticket: u64,
+    /// So many requests right behind it, by their tickets, were answered rightly too: of a window mostly all.
+    pub alike: u32,
     /// Which key of a batch that was read, from 0. All else is answered for the whole batch, as 0.
     pub key: u32,
     /// What the answer was.
     pub outcome: Outcome,
     /// What was found, or the error's text, if the answer was not the right one; see [`note`].
     pub note: Option<Box<str>>,
+}
+
+impl Completion {
+    /// The answer to one request, or what was read of one key of its batch.
+    pub fn new(ticket: u64, key: u32, outcome: Outcome, note: Option<Box<str>>) -> Self {
+        Self { ticket, alike: 0, key, outcome, note }
+    }
+
+    /// How many requests it answers.
+    pub fn requests(&self) -> u64 {
+        u64::from(self.alike) + 1
+    }
+
+    /// Takes in the right answer to the request behind its last one. `false` if it is not alike.
+    pub fn extend(&mut self, ticket: u64, outcome: Outcome) -> bool {
+        let right = matches!(
+            (self.outcome, outcome),
+            (Outcome::Stored, Outcome::Stored) | (Outcome::Read(Reading::Matched), Outcome::Read(Reading::Matched))
+        );
+        let extends = right && self.key == 0 && self.ticket + self.requests() == ticket;
+        self.alike += u32::from(extends);
+        extends
+    }
 }
 
 /// What an answer was.

@@ -130,22 +130,25 @@ impl Driver for ScriptedDriver {
         // Replies keep the order of their requests.
         let at = self.answers.back().map_or(Instant::now() + delay, |(last, _)| (*last).max(Instant::now() + delay));
         for (outcome, key) in outcomes.into_iter().zip(0..) {
-            self.answers.push_back((at, Completion { ticket: request.ticket, key, outcome, note: None }));
+            self.answers.push_back((at, Completion::new(request.ticket, key, outcome, None)));
         }
         self.deepest = self.deepest.max(self.unanswered());
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, done: &mut Vec<Completion>) -> Poll<Result<(), Broken>> {
-        let before = done.len();
+        let mut answered = false;
         let now = Instant::now();
         while !self.silent && self.answers.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, completion)) = self.answers.pop_front() {
                 self.traffic.received += 1;
                 self.answered = true;
-                done.push(completion);
+                answered = true;
+                if !done.last_mut().is_some_and(|last| last.extend(completion.ticket, completion.outcome)) {
+                    done.push(completion);
+                }
             }
         }
-        if done.len() > before || self.discards && !self.broken {
+        if answered || self.discards && !self.broken {
             return Poll::Ready(Ok(()));
         }
         if self.broken {

@@ -7,7 +7,7 @@ use super::super::flight::{Answered, Asked};
 use super::super::tally::Tally;
 use super::Pass;
 use crate::dataset::{Owner, Reading};
-use crate::driver::{Op, Outcome};
+use crate::driver::{Completion, Op, Outcome};
 use crate::record::{Class, Fate, Found, WrongReading};
 use crate::wire::fault::{Broken, Fault};
 
@@ -93,59 +93,97 @@ impl Pass<'_> {
         let mut current = None;
         let mut settled = 0;
         for completion in done.iter_mut() {
-            // The keys of a batch that was read come together, and only the first takes the request out.
-            if completion.key == 0 {
-                current = self.flight.answer(completion.ticket);
-            }
-            let Some(Answered { asked, due, sent }) = current else { continue };
-            match completion.outcome {
-                Outcome::Refused(fault) => {
-                    let amount = self.amount_of(asked);
-                    let text = completion.note.as_deref().unwrap_or_default();
-                    count_refused(amount, fault, text, &mut tally, self.client());
-                    self.set_fate(asked, Fate::Refused);
+            let Completion { mut ticket, key, .. } = *completion;
+            let end = ticket + completion.requests();
+            while ticket < end {
+                if let Some((count, moments)) = self.settle_first(completion, ticket, end - ticket, &mut tally) {
+                    settled += count;
+                    alike = self.gather(alike, moments, count, &mut tally);
+                    ticket += count;
                     continue;
                 }
-                Outcome::Stored => {
-                    let keys = self.keys_about(asked.slot);
-                    self.set_fate(asked, Fate::Acknowledged);
-                    tally.recorder.keys.acknowledged += keys;
-                    settled += keys;
+                // The keys of a batch that was read come together, and only the first takes the request out.
+                if key == 0 {
+                    current = self.flight.answer(ticket);
                 }
-                // Right, whatever the ledger says.
-                Outcome::Read(Reading::Matched) => {
-                    tally.recorder.keys.matched += 1;
-                    settled += 1;
+                ticket += 1;
+                let Some(Answered { asked, due, sent }) = current else { continue };
+                let Some(keys) = self.count_answer(asked, completion, &mut tally) else { continue };
+                settled += keys;
+                if key == 0 {
+                    alike = self.gather(alike, Moments { due, sent }, 1, &mut tally);
                 }
-                Outcome::Read(reading) => {
-                    let asked = self.asked_key(asked, completion.key);
-                    self.judge(asked, Found::Value(reading), completion.note.take(), &mut tally);
-                    settled += 1;
-                }
-                Outcome::Missing => {
-                    let asked = self.asked_key(asked, completion.key);
-                    self.judge(asked, Found::Missing, None, &mut tally);
-                    settled += 1;
-                }
-                Outcome::Done => tally.recorder.then.ok += 1,
             }
-            if completion.key > 0 {
-                continue;
-            }
-            let moments = Moments { due, sent };
-            alike = match alike {
-                Some((of, count)) if of == moments => Some((of, count + 1)),
-                other => {
-                    self.record_answered(other, &mut tally);
-                    Some((moments, 1))
-                }
-            };
         }
         done.clear();
         self.record_answered(alike, &mut tally);
         if settled > 0 {
             tally.client(self.client()).settled += settled;
         }
+    }
+
+    /// Counts right answers to the first requests in flight all at once, where these left together. Returns how many there
+    /// were, and their moments; `None` where requests have to be looked at one by one.
+    fn settle_first(
+        &mut self,
+        answer: &Completion,
+        ticket: u64,
+        most: u64,
+        tally: &mut Tally,
+    ) -> Option<(u64, Moments)> {
+        if self.agenda.is_batched() || answer.key > 0 {
+            return None;
+        }
+        let (count, at) = match answer.outcome {
+            Outcome::Stored => {
+                let ledger = &mut *self.ledger;
+                let acknowledge = |asked: Asked| ledger.set(asked.slot, asked.version, Fate::Acknowledged);
+                let (count, at) = self.flight.answer_first(ticket, most, acknowledge)?;
+                tally.recorder.keys.acknowledged += count;
+                (count, at)
+            }
+            // Right, whatever the ledger says.
+            Outcome::Read(Reading::Matched) => {
+                let (count, at) = self.flight.answer_first(ticket, most, |_| {})?;
+                tally.recorder.keys.matched += count;
+                (count, at)
+            }
+            _ => return None,
+        };
+        Some((count, Moments { due: at, sent: at }))
+    }
+
+    /// Counts what one request was answered, or one key of it. Returns the keys that are settled by it; `None` if it was refused.
+    fn count_answer(&mut self, asked: Asked, completion: &mut Completion, tally: &mut Tally) -> Option<u64> {
+        match completion.outcome {
+            Outcome::Stored => {
+                let keys = self.keys_about(asked.slot);
+                self.set_fate(asked, Fate::Acknowledged);
+                tally.recorder.keys.acknowledged += keys;
+                return Some(keys);
+            }
+            // Right, whatever the ledger says.
+            Outcome::Read(Reading::Matched) => tally.recorder.keys.matched += 1,
+            Outcome::Read(reading) => {
+                let asked = self.asked_key(asked, completion.key);
+                self.judge(asked, Found::Value(reading), completion.note.take(), tally);
+            }
+            Outcome::Missing => {
+                let asked = self.asked_key(asked, completion.key);
+                self.judge(asked, Found::Missing, None, tally);
+            }
+            Outcome::Done => {
+                tally.recorder.then.ok += 1;
+                return Some(0);
+            }
+            Outcome::Refused(fault) => {
+                let text = completion.note.as_deref().unwrap_or_default();
+                count_refused(self.amount_of(asked), fault, text, tally, self.client());
+                self.set_fate(asked, Fate::Refused);
+                return None;
+            }
+        }
+        Some(1)
     }
 
     /// One key of a request that reads.
@@ -155,6 +193,23 @@ impl Pass<'_> {
         }
         let slot = self.slot_about(asked.slot, key.into());
         Asked { slot, version: self.ledger.expected(slot), ..asked }
+    }
+
+    /// Adds requests to those before them, if they have the same moments; else records those before.
+    fn gather(
+        &self,
+        alike: Option<(Moments, u64)>,
+        moments: Moments,
+        count: u64,
+        tally: &mut Tally,
+    ) -> Option<(Moments, u64)> {
+        match alike {
+            Some((of, before)) if of == moments => Some((of, before + count)),
+            other => {
+                self.record_answered(other, tally);
+                Some((moments, count))
+            }
+        }
     }
 
     fn record_answered(&self, alike: Option<(Moments, u64)>, tally: &mut Tally) {

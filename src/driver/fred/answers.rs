@@ -37,7 +37,7 @@ pub fn settle(
 ) -> Result<(), Error> {
     let Request { ticket, place, version, .. } = *request;
     let first = Keyed { place, version };
-    let mut push = |key, (outcome, note)| done.push(Completion { ticket, key, outcome, note });
+    let mut push = |key, (outcome, note)| done.push(Completion::new(ticket, key, outcome, note));
     match (request.command, &value) {
         (Command::Set | Command::Mset, Value::String(word)) if &**word == "OK" => push(0, (Outcome::Stored, None)),
         (Command::Hset, Value::Integer(_)) => push(0, (Outcome::Stored, None)),

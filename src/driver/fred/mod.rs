@@ -224,7 +224,7 @@ impl FredDriver {
                 let text = error.details().as_bytes();
                 self.traffic.received += line_len(text.len());
                 let outcome = Outcome::Refused(fault);
-                done.push(Completion { ticket: request.ticket, key: 0, outcome, note: Some(note(text)) });
+                done.push(Completion::new(request.ticket, 0, outcome, Some(note(text))));
                 Ok(())
             }
             Ok(value) => {

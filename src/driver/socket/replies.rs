@@ -14,6 +14,9 @@ use crate::wire::resp::{self, Malformed, Reply, Scan};
 /// A value that needs more than so many bytes is compared as it arrives, so that no part of it is ever moved.
 pub const LONG: usize = 16 * 1024;
 
+/// The reply to a write that was executed.
+const STORED: &[u8] = b"+OK\r\n";
+
 /// What became of bytes that arrived.
 pub enum Taken {
     /// So many were understood.
@@ -92,6 +95,11 @@ impl Replies {
         if self.long.is_some() {
             return self.take_long(arrived, dataset, done);
         }
+        if self.parts.is_none()
+            && let stored @ 1.. = self.take_stored(arrived, done)
+        {
+            return Ok(Taken::Used(stored * STORED.len()));
+        }
         let aggregate = matches!(arrived[0], b'*' | b'%' | b'~');
         if self.parts.is_none()
             && aggregate
@@ -118,12 +126,27 @@ impl Replies {
         if request.command == Command::Mget {
             self.more.drain(..request.more as usize);
         }
-        if let (Command::Set, Reply::Simple(b"OK")) = (request.command, reply) {
-            done.push(Completion { ticket: request.ticket, key: 0, outcome: Outcome::Stored, note: None });
-        } else {
-            done.push(complete(&request, reply, dataset, &mut self.scratch)?);
+        let (outcome, note) = answer(&request, reply, dataset, &mut self.scratch)?;
+        if !done.last_mut().is_some_and(|last| last.extend(request.ticket, outcome)) {
+            done.push(Completion::new(request.ticket, 0, outcome, note));
         }
         Ok(Taken::Used(used))
+    }
+
+    /// Takes the acknowledgements at the head of what arrived, all at once, and says how many: under a load of writes there is
+    /// little else.
+    fn take_stored(&mut self, arrived: &[u8], done: &mut Vec<Completion>) -> usize {
+        let replies = arrived.chunks_exact(STORED.len()).take_while(|reply| *reply == STORED).count();
+        let Some(&Noted { ticket: first, .. }) = self.asked.front().filter(|_| replies > 0) else { return 0 };
+        let writes = self.asked.iter().zip(first..).take(replies);
+        let stored =
+            writes.take_while(|(noted, ticket)| noted.command == Command::Set && noted.ticket == *ticket).count();
+        if stored > 0 {
+            self.asked.drain(..stored);
+            // A read buffer holds fewer than 2³².
+            done.push(Completion { alike: stored as u32 - 1, ..Completion::new(first, 0, Outcome::Stored, None) });
+        }
+        stored
     }
 
     /// Begins a reply of several elements, if the first request is answered so.
@@ -144,7 +167,7 @@ impl Replies {
         }
         if due == 0 {
             self.asked.pop_front();
-            done.push(Completion { ticket: request.ticket, key: 0, outcome: Outcome::Missing, note: None });
+            done.push(Completion::new(request.ticket, 0, Outcome::Missing, None));
         } else {
             self.parts = Some(Parts { due, seen: 0, hash });
         }
@@ -167,8 +190,8 @@ impl Replies {
             (None, reply @ (Reply::Bulk(_) | Reply::Null)) => {
                 let Keyed { place, version } = keyed(&request, &self.more, parts.seen);
                 let one = Request { place, version, command: Command::Get, ..request };
-                let completion = complete(&one, reply, dataset, &mut self.scratch)?;
-                self.held.push(Completion { key: parts.seen as u32, ..completion });
+                let (outcome, note) = answer(&one, reply, dataset, &mut self.scratch)?;
+                self.held.push(Completion::new(request.ticket, parts.seen as u32, outcome, note));
             }
             (_, reply) => {
                 let command = request.command.name();
@@ -197,7 +220,7 @@ impl Replies {
             Some((hash, _)) => {
                 let (reading, wrong) = hash.finish(dataset);
                 let note = wrong.map(|text| note(text.as_bytes()));
-                done.push(Completion { ticket: request.ticket, key: 0, outcome: Outcome::Read(reading), note });
+                done.push(Completion::new(request.ticket, 0, Outcome::Read(reading), note));
             }
         }
     }
@@ -245,7 +268,7 @@ impl Replies {
             (parts, Some(request)) => {
                 let note = (reading != Reading::Matched).then_some(head);
                 let key = parts.as_ref().map_or(0, |parts| parts.seen as u32);
-                let read = Completion { ticket: request.ticket, key, outcome: Outcome::Read(reading), note };
+                let read = Completion::new(request.ticket, key, Outcome::Read(reading), note);
                 match parts {
                     Some(_) => self.held.push(read),
                     None => {
@@ -274,37 +297,33 @@ fn keyed(request: &Request, more: &VecDeque<Keyed>, nth: usize) -> Keyed {
 
 /// What a reply says of its request. A reply of a shape that the command cannot have means that replies and requests are
 /// out of step, so nothing on this connection can be believed any more.
-fn complete(
+fn answer(
     request: &Request,
     reply: Reply<'_>,
     dataset: &Dataset,
     scratch: &mut Vec<u8>,
-) -> Result<Completion, Broken> {
-    let plain = |outcome| Completion { ticket: request.ticket, key: 0, outcome, note: None };
-    let number = |(outcome, note)| Completion { note, ..plain(outcome) };
-    let completion = match (request.command, reply) {
-        (Command::Set | Command::Mset, Reply::Simple(b"OK")) => plain(Outcome::Stored),
-        (Command::Get, Reply::Null) => plain(Outcome::Missing),
+) -> Result<(Outcome, Option<Box<str>>), Broken> {
+    let answer = match (request.command, reply) {
+        (Command::Set | Command::Mset, Reply::Simple(b"OK")) => (Outcome::Stored, None),
+        (Command::Get, Reply::Null) => (Outcome::Missing, None),
         (Command::Get, Reply::Bulk(got)) => {
             let reading = dataset.read(request.place, request.version, got, scratch);
             let wrong = reading != Reading::Matched;
-            Completion { note: wrong.then(|| note(got)), ..plain(Outcome::Read(reading)) }
+            (Outcome::Read(reading), wrong.then(|| note(got)))
         }
         (_, Reply::Error(text)) => {
             let fault = Fault::new(Stage::Reply, Kind::from_reply(text));
-            Completion { note: Some(note(text)), ..plain(Outcome::Refused(fault)) }
+            (Outcome::Refused(fault), Some(note(text)))
         }
         // How many fields are new says nothing about those that were there.
-        (Command::Hset, Reply::Integer(_)) => plain(Outcome::Stored),
-        (Command::Expire, Reply::Integer(set)) => number(expire_answer(set)),
-        (Command::Ttl, Reply::Integer(left)) => {
-            number(ttl_answer(left, dataset.expiry().map_or(0, |expiry| expiry.seconds)))
-        }
+        (Command::Hset, Reply::Integer(_)) => (Outcome::Stored, None),
+        (Command::Expire, Reply::Integer(set)) => expire_answer(set),
+        (Command::Ttl, Reply::Integer(left)) => ttl_answer(left, dataset.expiry().map_or(0, |expiry| expiry.seconds)),
         (command, reply) => {
             return Err(protocol(format!("{} was answered with {}", command.name(), describe(reply))));
         }
     };
-    Ok(completion)
+    Ok(answer)
 }
 
 fn describe(reply: Reply<'_>) -> String {

@@ -26,15 +26,26 @@ fn request(op: Op, index: u64) -> Request {
     Request { ticket: index, command, place: Place { client: 0, index }, version: 1, more: 0 }
 }
 
-/// Polls until `count` completions are there or the connection is lost.
+/// Polls until `count` answers are there or the connection is lost.
 async fn take(driver: &mut SocketDriver<DuplexStream>, count: usize) -> (Vec<Completion>, Option<Broken>) {
     let mut done = Vec::new();
-    while done.len() < count {
+    while answers(&done) < count {
         if let Err(broken) = poll_fn(|cx| driver.poll(cx, &mut done)).await {
-            return (done, Some(broken));
+            return (one_by_one(done), Some(broken));
         }
     }
-    (done, None)
+    (one_by_one(done), None)
+}
+
+fn answers(done: &[Completion]) -> usize {
+    done.iter().map(Completion::requests).sum::<u64>() as usize
+}
+
+fn one_by_one(done: Vec<Completion>) -> Vec<Completion> {
+    let one = |c: Completion| {
+        (c.ticket..c.ticket + c.requests()).map(move |ticket| Completion::new(ticket, c.key, c.outcome, c.note.clone()))
+    };
+    done.into_iter().flat_map(one).collect()
 }
 
 #[tokio::test]
@@ -68,7 +79,7 @@ async fn a_connection_that_waits_holds_no_buffers() {
     server.write_all(&replies[..50_500]).await.expect("room");
     let mut done = Vec::new();
     poll_fn(|cx| driver.poll(cx, &mut done)).await.expect("replies");
-    assert_eq!(done.len(), 50, "one read brings all that is there");
+    assert_eq!((answers(&done), done.len()), (50, 1), "one read brings all that is there");
     assert!(driver.incoming.capacity() < 4096, "only what is not understood yet: {}", driver.incoming.capacity());
     assert!(driver.outgoing.unsent().is_empty() && driver.outgoing.capacity() == 0);
     server.write_all(&replies[50_500..]).await.expect("room");
@@ -109,6 +120,31 @@ async fn replies_split_at_any_byte_are_the_same_replies() {
         let expected = [Outcome::Stored, Outcome::Read(Reading::Matched), Outcome::Missing, oom, Outcome::Missing];
         assert_eq!(outcomes, expected, "cut at {cut}");
     }
+}
+
+#[tokio::test]
+async fn answers_alike_come_together_and_each_to_its_request() {
+    let data = dataset(ValuePattern::Uuid);
+    let (mut driver, mut server) = pair(&data);
+    // The second reply is to a reading, the fourth says no; 9 comes behind a gap.
+    let asked = [(0, Op::Write), (1, Op::Write), (2, Op::Read), (3, Op::Write), (4, Op::Write), (9, Op::Write)];
+    for (index, op) in asked {
+        driver.submit(request(op, index), &[]);
+    }
+    server.write_all(b"+OK\r\n+OK\r\n$-1\r\n-OOM no\r\n+OK\r\n+OK\r\n").await.expect("room");
+    let mut done = Vec::new();
+    poll_fn(|cx| driver.poll(cx, &mut done)).await.expect("replies");
+    let oom = Outcome::Refused(Fault::new(Stage::Reply, Kind::Oom));
+    let seen: Vec<_> = done.iter().map(|c| (c.ticket, c.requests(), c.outcome)).collect();
+    let stored = |ticket, requests| (ticket, requests, Outcome::Stored);
+    assert_eq!(seen, [stored(0, 2), (2, 1, Outcome::Missing), (3, 1, oom), stored(4, 1), stored(9, 1)]);
+    // A status that a reading cannot have is none of these, however many of them there are.
+    driver.submit(request(Op::Write, 10), &[]);
+    driver.submit(request(Op::Read, 11), &[]);
+    server.write_all(b"+OK\r\n+OK\r\n").await.expect("room");
+    let (done, broken) = take(&mut driver, 2).await;
+    assert_eq!(done.iter().map(|c| c.ticket).collect::<Vec<_>>(), [10]);
+    assert_eq!(broken.map(|broken| broken.text).as_deref(), Some("GET was answered with the status \"OK\""));
 }
 
 #[tokio::test]

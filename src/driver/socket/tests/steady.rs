@@ -73,7 +73,7 @@ fn load(driver: &mut SocketDriver<Echo>, done: &mut Vec<Completion>, op: Op, win
         if ticket % 64 < 63 {
             continue;
         }
-        while done.len() < 64 {
+        while answers(done) < 64 {
             poll(driver, done);
         }
         let right = if op == Op::Write { Outcome::Stored } else { Outcome::Read(Reading::Matched) };
