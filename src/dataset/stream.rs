@@ -71,14 +71,24 @@ impl LongReading {
             if self.seen < HEAD_BYTES {
                 return;
             }
-            self.author = self.claimed(dataset);
-            let head = self.head;
-            self.compare(dataset, 0, &head, scratch);
+            self.look_at_head(dataset, scratch);
             bytes = rest;
         }
         let from = self.seen;
         self.seen += bytes.len();
         self.compare(dataset, from, bytes, scratch);
+    }
+
+    /// Mostly it is the expected one's; only if it is not is it asked whose else.
+    fn look_at_head(&mut self, dataset: &Dataset, scratch: &mut Vec<u8>) {
+        let head = self.head;
+        let expected = dataset.len_of(dataset.pattern(self.expected.field), self.expected.place) == self.len;
+        self.author = expected.then_some(self.expected);
+        self.compare(dataset, 0, &head, scratch);
+        if self.author.is_none() {
+            self.author = self.claimed(dataset);
+            self.compare(dataset, 0, &head, scratch);
+        }
     }
 
     /// Who wrote it by its head, if the author's value has this length.

@@ -255,7 +255,7 @@ impl Replies {
             _ => return Err(protocol(format!("a value longer than its length says: {}", note(arrived)))),
         }
         let reading = long.finish(dataset);
-        let head = long_note(long);
+        let wrong = (reading != Reading::Matched).then(|| long_note(long));
         match (&mut self.parts, first) {
             (Some(Parts { hash: Some((hash, field)), seen, .. }), _) => {
                 if seen.is_multiple_of(2) {
@@ -266,9 +266,8 @@ impl Replies {
                 }
             }
             (parts, Some(request)) => {
-                let note = (reading != Reading::Matched).then_some(head);
                 let key = parts.as_ref().map_or(0, |parts| parts.seen as u32);
-                let read = Completion::new(request.ticket, key, Outcome::Read(reading), note);
+                let read = Completion::new(request.ticket, key, Outcome::Read(reading), wrong);
                 match parts {
                     Some(_) => self.held.push(read),
                     None => {
