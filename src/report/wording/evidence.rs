@@ -45,6 +45,9 @@ fn sentence(evidence: &Evidence) -> String {
                 .map(|(p50, p99, at_least)| format!(", p50 {}, p99 {}", latency(p50, false), latency(p99, at_least)));
             format!("{phase} achieved {}{}", rate(*requests_per_second), latencies.unwrap_or_default())
         }
+        Evidence::HandedOver(phase, requests_per_second) => {
+            format!("{phase} handed over {}, whose replies nobody read", rate(*requests_per_second))
+        }
         Evidence::Loader(pressure) => format!("the busiest loading thread {}", generator::pressed(pressure)),
         Evidence::GeneratorBound(phase, sign) => format!("in {phase}, {}", generator::sign(sign)),
         Evidence::OutOfMemory(refused, counted) => {
@@ -166,6 +169,7 @@ mod tests {
                 requests_per_second: 352_000.0,
                 latency_us: Some((800, 2_100, false)),
             },
+            Evidence::HandedOver("pipe".into(), 1_200_000.0),
             Evidence::Overflows(12, Some(16)),
             Evidence::SynSteps(vec![(1, 9), (3, 2)]),
             Evidence::OutOfMemory(7, Some(7)),
@@ -176,6 +180,7 @@ mod tests {
         insta::assert_snapshot!(sentences(&found).join("\n"), @r"
         main thread 0.99 s/s in write, at its end for 40 s of 41 s
         write achieved 352 k/s, p50 0.8 ms, p99 2.1 ms
+        pipe handed over 1.2 M/s, whose replies nobody read
         12 connections dropped at the full accept queue, which holds 16 and one more
         connects came through on the steps of the SYN's retransmission: 9 × 1 s, 2 × 3 s
         7 requests refused with OOM (the server counted 7)

@@ -34,6 +34,8 @@ pub enum Evidence {
         /// The judged latency at the median and the 99th percentile, in microseconds, and whether the latter is a lower bound.
         latency_us: Option<(u64, u64, bool)>,
     },
+    /// Requests per second that a phase handed over without waiting for replies, so that nothing is known to be achieved.
+    HandedOver(String, f64),
     /// The loading thread that was pressed hardest, and did not matter.
     Loader(Pressure),
     /// Why the generator was the bottleneck, in this phase.

@@ -40,11 +40,15 @@ pub fn numbers(phase: &PhaseOutcome, bound: &PhaseBound) -> Vec<Evidence> {
 }
 
 fn achieved(phase: &PhaseOutcome) -> Evidence {
+    let (requests, seconds) = (phase.record.requests, phase.seconds.max(1e-9));
+    if requests.ok == 0 && requests.discarded > 0 {
+        return Evidence::HandedOver(phase.name.clone(), requests.discarded as f64 / seconds);
+    }
     let latency = phase.judged_latency();
     let levels = latency.percentile(50.0).zip(latency.percentile(99.0));
     Evidence::Achieved {
         phase: phase.name.clone(),
-        requests_per_second: phase.record.requests.ok as f64 / phase.seconds.max(1e-9),
+        requests_per_second: requests.ok as f64 / seconds,
         latency_us: levels.map(|(p50, p99)| (p50.us, p99.us, p99.at_least)),
     }
 }

@@ -280,6 +280,18 @@ fn took_of(ms: u64) -> Option<SlowThing> {
 }
 
 #[test]
+fn what_was_handed_over_is_not_said_to_be_achieved() {
+    let mut made = Made::new();
+    *made.section("write") = section("write", 0.99, 0.3);
+    let requests = &mut made.phase("write").record.requests;
+    (requests.discarded, requests.ok) = (requests.ok, 0);
+    let sent = requests.discarded as f64;
+    let found = made.found();
+    assert_eq!(found.culprit, Culprit::ServerCpu);
+    assert!(found.evidence.contains(&Evidence::HandedOver("write".into(), sent / SECONDS)), "{:?}", found.evidence);
+}
+
+#[test]
 fn a_full_accept_queue_needs_both_ends() {
     let made = |overflows: u64, through: u64, timeouts: u64| {
         let mut made = Made::new();
