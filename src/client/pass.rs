@@ -1,12 +1,13 @@
 //! The one loop that runs under load: a connection's pass over its keys.
 //!
-//! It keeps the window full and reads the clock once per wake-up. `account` counts what became of every request, so that every
-//! driver is counted alike. A pass is over when each of its requests is settled (answered, timed out, failed, discarded or never
+//! It keeps the window full and reads the clock once per wake-up. `settling` counts what was answered and `account` what was not, so
+//! that every driver is counted alike. A pass is over when each of its requests is settled (answered, timed out, failed, discarded or never
 //! sent) and the server owes no late reply any more; where replies are not waited for, the connection ends with it (`ending`).
 
 mod account;
 mod ending;
 mod filling;
+mod settling;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
