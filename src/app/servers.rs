@@ -80,18 +80,17 @@ impl<'a> Servers<'a> {
     /// Nothing is flushed or overwritten that could be somebody's, unless the user says so.
     ///
     /// # Errors
-    /// What may not be done, and to how many keys.
+    /// What may not be done, to how many keys of which server.
     pub fn guard(&self, turns: &[Turn], permission: Permission) -> Result<(), Guarded> {
         for (case, plan) in self.cases.plans().iter().enumerate() {
             // What keyswarm starts is its own.
             let Some(target) = self.reached(&plan.target.server) else { continue };
-            let dbsize = target.facts.dbsize;
             if turns.iter().any(|turn| turn.case == case && turn.store == Store::Emptied) {
-                target::may_flush(false, dbsize, permission.flush)?;
+                target::may_flush(false, target.holding(), permission.flush)?;
             }
             // A database that is emptied first holds nobody's keys, and reading harms nobody.
             if plan.writes() && !self.emptied_before(case, turns) {
-                target::may_write(false, dbsize, &plan.dataset, permission.overwrite)?;
+                target::may_write(false, target.holding(), &plan.dataset, permission.overwrite)?;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 pub use builtin::Responder;
 pub use facts::Facts;
 pub use spawn::{SpawnError, SpawnedServer};
-pub use store::{Guarded, fill, flush, may_flush, may_write, probe, unlink};
+pub use store::{Guarded, Holding, fill, flush, may_flush, may_write, probe, unlink};
 
 use crate::dataset::Version;
 use crate::plan::{Endpoint, Server, TargetPlan, Timeouts, Transport};
@@ -161,6 +161,11 @@ impl Target {
     /// Cores that a spawned server was pinned to.
     pub fn cpus(&self) -> Option<&[usize]> {
         self.server.as_ref().and_then(SpawnedServer::cpus).or(self.builtin.as_ref().and_then(Responder::cpus))
+    }
+
+    /// What its database held when it was reached.
+    pub fn holding(&self) -> Holding {
+        Holding { server: address(&self.endpoint.transport), db: self.endpoint.db, keys: self.facts.dbsize }
     }
 
     /// Which server, where, and how it came to be: `redis 7.0.15 127.0.0.1:40211 (spawned, core 0)`.

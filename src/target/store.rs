@@ -1,6 +1,7 @@
 //! What keyswarm does to a store: empty it, look its keys up, remove its own. And what it refuses to do to somebody else's.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -17,39 +18,53 @@ use crate::wire::resp::Value;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Guarded {
     /// Emptying it.
-    #[error("the database holds {} that keyswarm may not own; --allow-flush lets it be emptied", keys(*.0))]
-    Flush(Option<u64>),
+    #[error("{0} that keyswarm may not own; --allow-flush lets it be emptied")]
+    Flush(Holding),
     /// Writing keys made from a template, which could be somebody's.
     #[error(
-        "the database holds {} that keyswarm may not own, and keys made from a template could be among them; \
-         --allow-overwrite lets them be written, and `key = \"uuid\"` cannot meet anybody's", keys(*.0)
+        "{0} that keyswarm may not own, and keys made from a template could be among them; \
+         --allow-overwrite lets them be written, and `key = \"uuid\"` cannot meet anybody's"
     )]
-    Overwrite(Option<u64>),
+    Overwrite(Holding),
 }
 
-fn keys(count: Option<u64>) -> String {
-    match count {
-        Some(1) => "1 key".to_owned(),
-        Some(count) => format!("{count} keys"),
-        None => "an unknown number of keys".to_owned(),
+/// What a database holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// `host:port`, or the path of a socket.
+    pub server: String,
+    /// The number of the database.
+    pub db: u32,
+    /// Keys; `None` if the server does not say, which counts as some.
+    pub keys: Option<u64>,
+}
+
+impl fmt::Display for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, db, keys } = self;
+        match keys {
+            Some(1) => write!(f, "db {db} of {server} holds 1 key"),
+            Some(keys) => write!(f, "db {db} of {server} holds {keys} keys"),
+            None => write!(f, "db {db} of {server} holds an unknown number of keys"),
+        }
     }
 }
 
-/// Whether a database of `dbsize` keys may be emptied. An unknown number counts as some.
+/// Whether a database may be emptied.
 ///
 /// # Errors
 /// It may not.
-pub fn may_flush(spawned: bool, dbsize: Option<u64>, allowed: bool) -> Result<(), Guarded> {
-    if spawned || allowed || dbsize == Some(0) { Ok(()) } else { Err(Guarded::Flush(dbsize)) }
+pub fn may_flush(spawned: bool, holding: Holding, allowed: bool) -> Result<(), Guarded> {
+    if spawned || allowed || holding.keys == Some(0) { Ok(()) } else { Err(Guarded::Flush(holding)) }
 }
 
-/// Whether the keys of `dataset` may be written to a database of `dbsize` keys. An unknown number counts as some.
+/// Whether the keys of `dataset` may be written to a database.
 ///
 /// # Errors
 /// They may not.
-pub fn may_write(spawned: bool, dbsize: Option<u64>, dataset: &Dataset, allowed: bool) -> Result<(), Guarded> {
-    let harmless = spawned || allowed || dbsize == Some(0) || !dataset.keys_may_be_taken();
-    if harmless { Ok(()) } else { Err(Guarded::Overwrite(dbsize)) }
+pub fn may_write(spawned: bool, holding: Holding, dataset: &Dataset, allowed: bool) -> Result<(), Guarded> {
+    let harmless = spawned || allowed || holding.keys == Some(0) || !dataset.keys_may_be_taken();
+    if harmless { Ok(()) } else { Err(Guarded::Overwrite(holding)) }
 }
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);

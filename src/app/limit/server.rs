@@ -53,11 +53,11 @@ impl<'a> Server<'a> {
     /// # Errors
     /// They would be.
     pub async fn guarded(plan: &'a Plan, target: Target, args: &RunArgs, stop: Stop) -> Result<Self, Guarded> {
-        let (spawned, dbsize) = (target.spawned(), target.facts.dbsize);
+        let (spawned, holding) = (target.spawned(), target.holding());
         if plan.target.flush == Flush::Before {
-            target::may_flush(spawned, dbsize, args.allow_flush)?;
+            target::may_flush(spawned, holding, args.allow_flush)?;
         } else if plan.writes() {
-            target::may_write(spawned, dbsize, &plan.dataset, args.allow_overwrite)?;
+            target::may_write(spawned, holding, &plan.dataset, args.allow_overwrite)?;
         }
         // A server that does not tell now will be asked again.
         let baseline = state(&target).await.ok().and_then(|state| state.clients);

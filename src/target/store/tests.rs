@@ -126,20 +126,23 @@ async fn cleaning_up_removes_our_keys_and_no_others() {
 fn somebody_elses_database_is_left_alone() {
     let named = dataset(1, 1, KeyPattern::Template(template("k{n}")), ValuePattern::Uuid);
     let uuids = uuids(1, 1);
-    for (spawned, dbsize, allowed, free) in [
+    let holding = |keys| Holding { server: "10.0.0.7:6379".into(), db: 3, keys };
+    for (spawned, keys, allowed, free) in [
         (true, Some(5), false, true),
         (false, Some(0), false, true),
         (false, Some(5), true, true),
         (false, Some(5), false, false),
         (false, None, false, false),
     ] {
-        assert_eq!(may_flush(spawned, dbsize, allowed).is_ok(), free);
-        assert_eq!(may_write(spawned, dbsize, &named, allowed).is_ok(), free);
-        assert!(may_write(spawned, dbsize, &uuids, allowed).is_ok());
+        assert_eq!(may_flush(spawned, holding(keys), allowed).is_ok(), free);
+        assert_eq!(may_write(spawned, holding(keys), &named, allowed).is_ok(), free);
+        assert!(may_write(spawned, holding(keys), &uuids, allowed).is_ok());
     }
-    let text = may_flush(false, Some(1), false).expect_err("guarded").to_string();
-    assert_eq!(text, "the database holds 1 key that keyswarm may not own; --allow-flush lets it be emptied");
-    assert!(may_write(false, None, &named, false).expect_err("guarded").to_string().contains("--allow-overwrite"));
+    let text = may_flush(false, holding(Some(1)), false).expect_err("guarded").to_string();
+    assert_eq!(text, "db 3 of 10.0.0.7:6379 holds 1 key that keyswarm may not own; --allow-flush lets it be emptied");
+    assert!(
+        may_write(false, holding(None), &named, false).expect_err("guarded").to_string().contains("--allow-overwrite")
+    );
 }
 
 proptest! {
