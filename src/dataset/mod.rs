@@ -15,7 +15,7 @@ mod stream;
 mod template;
 mod value;
 
-pub use author::{Author, Mix};
+pub use author::{Author, Mix, UUID_LEN};
 pub use fields::{Field, HashReading};
 pub use order::{Order, Walk};
 pub use pick::{Pick, Picker};
@@ -226,6 +226,16 @@ impl Dataset {
     pub fn uuid_value(&self, place: Place, version: Version) -> Option<[u8; author::UUID_LEN]> {
         let sealed = || self.value_mix.seal(self.author(place, version, 0));
         matches!(self.value, ValuePattern::Uuid).then(|| author::uuid_text(sealed()))
+    }
+
+    /// Whether values are UUIDs.
+    pub fn values_are_uuids(&self) -> bool {
+        self.fields.is_empty() && matches!(self.value, ValuePattern::Uuid)
+    }
+
+    /// Whether `got` is the value of `place` in `version`, where values are UUIDs.
+    pub fn is_uuid_value(&self, place: Place, version: Version, got: &[u8]) -> bool {
+        author::is_uuid(self.value_mix.seal(self.author(place, version, 0)), got)
     }
 
     /// The key's length in bytes.

@@ -3,6 +3,8 @@
 //! Short replies are understood as a whole. The elements of a long one (a batch, a hash) are understood one by one, and a long
 //! value is compared as it arrives, so that neither is ever whole in memory.
 
+mod right;
+
 use std::collections::VecDeque;
 
 use super::super::{Completion, Keyed, Outcome, Request, expire_answer, note, ttl_answer};
@@ -13,9 +15,6 @@ use crate::wire::resp::{self, Malformed, Reply, Scan};
 
 /// A value that needs more than so many bytes is compared as it arrives, so that no part of it is ever moved.
 pub const LONG: usize = 16 * 1024;
-
-/// The reply to a write that was executed.
-const STORED: &[u8] = b"+OK\r\n";
 
 /// What became of bytes that arrived.
 pub enum Taken {
@@ -96,9 +95,9 @@ impl Replies {
             return self.take_long(arrived, dataset, done);
         }
         if self.parts.is_none()
-            && let stored @ 1.. = self.take_stored(arrived, done)
+            && let used @ 1.. = self.take_right(arrived, dataset, done)
         {
-            return Ok(Taken::Used(stored * STORED.len()));
+            return Ok(Taken::Used(used));
         }
         let aggregate = matches!(arrived[0], b'*' | b'%' | b'~');
         if self.parts.is_none()
@@ -131,22 +130,6 @@ impl Replies {
             done.push(Completion::new(request.ticket, 0, outcome, note));
         }
         Ok(Taken::Used(used))
-    }
-
-    /// Takes the acknowledgements at the head of what arrived, all at once, and says how many: under a load of writes there is
-    /// little else.
-    fn take_stored(&mut self, arrived: &[u8], done: &mut Vec<Completion>) -> usize {
-        let replies = arrived.chunks_exact(STORED.len()).take_while(|reply| *reply == STORED).count();
-        let Some(&Noted { ticket: first, .. }) = self.asked.front().filter(|_| replies > 0) else { return 0 };
-        let writes = self.asked.iter().zip(first..).take(replies);
-        let stored =
-            writes.take_while(|(noted, ticket)| noted.command == Command::Set && noted.ticket == *ticket).count();
-        if stored > 0 {
-            self.asked.drain(..stored);
-            // A read buffer holds fewer than 2³².
-            done.push(Completion { alike: stored as u32 - 1, ..Completion::new(first, 0, Outcome::Stored, None) });
-        }
-        stored
     }
 
     /// Begins a reply of several elements, if the first request is answered so.

@@ -148,6 +148,38 @@ async fn answers_alike_come_together_and_each_to_its_request() {
 }
 
 #[tokio::test]
+async fn a_wrong_value_amid_right_ones_is_seen() {
+    let data = dataset(ValuePattern::Uuid);
+    let value = |index, version| {
+        let mut reply = b"$36\r\n".to_vec();
+        data.value(Place { client: 0, index }, version, &mut reply);
+        reply.extend_from_slice(b"\r\n");
+        reply
+    };
+    let replies =
+        [value(0, 1), value(1, 1), value(9, 1), value(3, 1), b"$-1\r\n".to_vec(), value(5, 2), value(6, 1)].concat();
+    let matched = Outcome::Read(Reading::Matched);
+    for cut in 0..replies.len() {
+        let (mut driver, mut server) = pair(&data);
+        for index in 0..7 {
+            driver.submit(request(Op::Read, index), &[]);
+        }
+        server.write_all(&replies[..cut]).await.expect("room");
+        let mut done = Vec::new();
+        let _ = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut done))).await;
+        server.write_all(&replies[cut..]).await.expect("room");
+        let mut all = one_by_one(done);
+        let (rest, broken) = take(&mut driver, 7 - all.len()).await;
+        all.extend(rest);
+        assert_eq!((all.len(), broken), (7, None), "cut at {cut}");
+        assert!([0, 1, 3, 6].iter().all(|&at: &usize| all[at].outcome == matched), "cut at {cut}: {all:?}");
+        assert!(matches!(all[2].outcome, Outcome::Read(Reading::Foreign(owner)) if owner.index == Some(9)));
+        assert_eq!((all[4].outcome, all[5].outcome), (Outcome::Missing, Outcome::Read(Reading::OtherVersion(2))));
+        assert_eq!(all.iter().map(|c| c.ticket).collect::<Vec<_>>(), (0..7).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
 async fn a_long_value_arrives_whole_and_a_wrong_one_is_noted() {
     let data = dataset(ValuePattern::Bytes { sizes: Sizes::fixed(3_000_000), alphabet: Alphabet::Hex });
     let mut value = Vec::new();
