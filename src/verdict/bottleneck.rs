@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub use evidence::{Evidence, Halt};
 
-use super::{Environment, PhaseBound, PhaseOutcome, RunOutcome, ServerSide, bound};
+use super::{Environment, Fate, PhaseBound, PhaseOutcome, RunOutcome, ServerSide, bound};
 use crate::plan::{Plan, Server};
 use crate::record::Recorder;
 use crate::wire::fault::{Kind, Stage};
@@ -147,7 +147,7 @@ impl<'a> Case<'a> {
         run.phases.iter().filter_map(move |phase| Some((phase, bound(phase)?)))
     }
 
-    /// Phases under load that are to be explained, the longest first: those in which something failed, else all.
+    /// Phases under load that are to be explained, the longest first: those in which something failed, else all but brief ones.
     fn subjects(&self) -> Vec<(&'a PhaseOutcome, &'a PhaseBound)> {
         let broke = |phase: &PhaseOutcome| {
             let record = &phase.record;
@@ -156,7 +156,17 @@ impl<'a> Case<'a> {
         let any = self.loads().any(|(phase, _)| broke(phase));
         let mut subjects: Vec<_> = self.loads().filter(|(phase, _)| !any || broke(phase)).collect();
         subjects.sort_by(|(a, _), (b, _)| b.seconds.total_cmp(&a.seconds));
+        if let Some((longest, _)) = subjects.first().filter(|_| !any) {
+            let worth = longest.seconds / BRIEF;
+            subjects.retain(|(phase, _)| phase.seconds >= worth);
+        }
         subjects
+    }
+
+    /// The phase in which the server went away.
+    fn departure(&self) -> Option<Evidence> {
+        let phase = self.run.phases.iter().find(|phase| phase.server != Fate::There)?;
+        Some(Evidence::WentAway(phase.name.clone()))
     }
 
     /// A setting of the server's that is a number.
@@ -193,7 +203,7 @@ impl<'a> Case<'a> {
         let mut evidence: Vec<Evidence> = numbers.collect();
         let culprit = if !failed && (seen || idle) { Culprit::None } else { Culprit::Undecided };
         if failed {
-            evidence.insert(0, failure(total));
+            evidence.insert(0, self.departure().unwrap_or_else(|| failure(total)));
         }
         if evidence.is_empty() {
             evidence.push(Evidence::NothingLoaded);
@@ -201,6 +211,9 @@ impl<'a> Case<'a> {
         Bottleneck { culprit, evidence }
     }
 }
+
+/// A phase this much shorter than the longest tells nothing of a run in which nothing failed.
+const BRIEF: f64 = 10.0;
 
 /// What failed.
 fn failure(total: &Recorder) -> Evidence {

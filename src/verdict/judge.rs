@@ -234,6 +234,7 @@ fn warnings(plans: &[Plan], outcome: &Outcome, reconciliations: &[Reconciliation
     let stranger = runs().any(|(plan, run)| !limits::writes(plan) && nothing_matched(run));
     warnings.extend(stranger.then_some(Warning::NothingMatched));
     warnings.extend(outcome.runs.iter().flat_map(|run| &run.phases).flat_map(doubtful));
+    warnings.extend(outcome.runs.iter().flat_map(|run| served(&run.phases)).filter_map(fell_short));
     for plan in plans {
         let blind_spot = plan.dataset.blind_spot();
         warnings.extend(blind_spot.map(Warning::BlindSpot));
@@ -291,11 +292,17 @@ fn doubtful(phase: &PhaseOutcome) -> impl Iterator<Item = Warning> {
     let rows = phase.record.errors.rows();
     let connections = rows.iter().filter(|row| row.fault.kind == Kind::NoPort).map(|row| row.count).sum();
     let no_port = (connections > 0).then(|| Warning::NoPort { phase: name(), connections });
-    undecided.into_iter().chain(beyond).chain(fell_short(phase)).chain(no_port)
+    undecided.into_iter().chain(beyond).chain(no_port)
 }
 
 fn rate(phase: &PhaseOutcome) -> f64 {
     if phase.seconds > 0.0 { phase.record.requests.ok as f64 / phase.seconds } else { 0.0 }
+}
+
+/// The phases in which the server was there: what is gone takes nothing, and is told elsewhere.
+fn served(phases: &[PhaseOutcome]) -> impl Iterator<Item = &PhaseOutcome> {
+    let gone = phases.iter().position(|phase| phase.server == Fate::Gone).unwrap_or(phases.len());
+    phases[..gone].iter().filter(|phase| phase.server == Fate::There)
 }
 
 /// Whether a phase with a rate stayed behind it by more than chance explains.
@@ -309,8 +316,7 @@ fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     let kept_up = done as f64 >= WORTH_SAYING * requests.scheduled as f64;
     let first = (done - then.ok - then.discarded) as f64;
     let achieved = if phase.seconds > 0.0 { first / phase.seconds } else { 0.0 };
-    // A server that is gone takes nothing, and is told elsewhere.
-    let kept_up = kept_up || achieved >= WORTH_SAYING * offered || phase.server != Fate::There;
+    let kept_up = kept_up || achieved >= WORTH_SAYING * offered;
     (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })
 }
 

@@ -143,9 +143,11 @@ impl Command {
         }
         let probe = target::probe(&target.control, &plan.dataset, WITHIN).await.ok()?;
         (probe.existing > 0).then(|| {
-            "keys of this scenario are there already, and every trial would remove them after it\n  \
-             help: --seed with another number, so that the search has keys of its own; or --keep, and nothing is removed"
-                .to_owned()
+            format!(
+                "{}, keys of this scenario among them, and every trial would remove those after it\n  \
+                 help: --seed with another number, so that the search has keys of its own; or --keep, and nothing is removed",
+                target.holding()
+            )
         })
     }
 

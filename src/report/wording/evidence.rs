@@ -117,6 +117,7 @@ fn sentence(evidence: &Evidence) -> String {
             let what = listed(&[(*lost, "key lost", "keys lost"), (*mismatched, "wrong value", "wrong values")]);
             format!("{what}, and no sign of too much load")
         }
+        Evidence::WentAway(phase) => format!("the server went away in {phase}, and nothing shows why"),
         Evidence::TooShort(phase, seconds) => {
             format!("{phase} took {seconds:.2} s, of which too little was seen to tell")
         }

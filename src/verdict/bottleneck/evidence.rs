@@ -100,6 +100,8 @@ pub enum Evidence {
         /// Wrong values.
         mismatched: u64,
     },
+    /// The phase in which the server went away, where nothing shows why it did.
+    WentAway(String),
     /// A phase of which too little was seen.
     TooShort(String, f64),
     /// There was no load.

@@ -292,6 +292,26 @@ fn what_was_handed_over_is_not_said_to_be_achieved() {
 }
 
 #[test]
+fn a_brief_phase_tells_nothing_of_a_run_that_went_well() {
+    let mut made = Made::new();
+    *made.section("write") = section("write", 0.99, 0.3);
+    made.phase("write").seconds = SECONDS / 20.0;
+    assert_eq!(made.found().culprit, Culprit::None);
+    // Where something failed in it, it is what is to be explained.
+    timed_out(&mut made);
+    assert_eq!(made.found().culprit, Culprit::ServerCpu);
+}
+
+#[test]
+fn a_server_that_went_away_is_what_failed() {
+    let mut made = Made::new();
+    made.errors("write", Stage::Read, Kind::Reset, 3);
+    made.phase("write").server = Fate::Gone;
+    let found = made.found();
+    assert_eq!((found.culprit, &found.evidence[0]), (Culprit::Undecided, &Evidence::WentAway("write".into())));
+}
+
+#[test]
 fn a_full_accept_queue_needs_both_ends() {
     let made = |overflows: u64, through: u64, timeouts: u64| {
         let mut made = Made::new();

@@ -45,6 +45,33 @@ fn counts_that_do_not_add_up_make_a_run_invalid() {
 }
 
 #[test]
+fn a_rate_falls_short_of_a_server_that_is_there() {
+    use crate::plan::{Arrivals, Load, Pipeline, Rate};
+    let mut run = good_run();
+    for phase in &mut run.phases[1..] {
+        let rate = Some(Rate { per_second: 1e9, arrivals: Arrivals::Uniform });
+        phase.load = Some(Load { rate, ..Load::pass(Pipeline::All) });
+        phase.record.requests.ok -= 100;
+        phase.record.requests.timed_out += 100;
+    }
+    let short = |run: &RunOutcome| -> Vec<String> {
+        let warnings = judged(run.clone()).warnings.into_iter();
+        warnings
+            .filter_map(|warning| match warning {
+                Warning::FellShort { phase, .. } => Some(phase),
+                _ => None,
+            })
+            .collect()
+    };
+    assert_eq!(short(&run), ["write", "verify"]);
+    run.phases[2].server = Fate::Restarted;
+    assert_eq!(short(&run), ["write"]);
+    run.phases[2].server = Fate::There;
+    run.phases[1].server = Fate::Gone;
+    assert_eq!(short(&run), Vec::<String>::new(), "nor does what came after it was gone");
+}
+
+#[test]
 fn nobody_admitted_has_a_code_and_a_reason_of_its_own() {
     let mut run = good_run();
     run.phases.truncate(1);
