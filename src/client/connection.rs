@@ -116,7 +116,7 @@ impl Connection {
             (Work::Write, Until::Pass) => self.ledger.begin(spec.version),
             (Work::Read, _) => {}
         }
-        self.drop_if_dead().await;
+        self.drop_if_dead(&shared.tally).await;
         if self.admitted && self.driver.is_none() && !shared.stop.is_asked() {
             Box::pin(self.open(shared, &shared.tally)).await;
         }
@@ -193,19 +193,18 @@ impl Connection {
         }
     }
 
-    /// A connection that died while nothing was asked of it is found out before the next pass relies on it.
-    async fn drop_if_dead(&mut self) {
+    /// A connection that died while nothing was asked of it is found out before the next pass relies on it. That it was closed
+    /// is no error; that it said what nobody asked for is.
+    async fn drop_if_dead(&mut self, tally: &RefCell<Tally>) {
         let Some(driver) = &mut self.driver else { return };
         let mut unasked = Vec::new();
-        let dead = poll_fn(|cx| {
-            let driver = driver.as_driver_mut();
-            Poll::Ready(matches!(driver.poll(cx, &mut unasked), Poll::Ready(Err(_))))
-        })
-        .await;
-        if dead {
-            self.flight.abandon();
-            self.driver = None;
+        let polled = poll_fn(|cx| Poll::Ready(driver.as_driver_mut().poll(cx, &mut unasked))).await;
+        let Poll::Ready(Err(Broken { fault, text })) = polled else { return };
+        if fault.kind == Kind::Protocol {
+            tally.borrow_mut().recorder.errors.count(fault, 1, &text);
         }
+        self.flight.abandon();
+        self.driver = None;
     }
 
     async fn open(&mut self, shared: &Shared, tally: &RefCell<Tally>) -> bool {

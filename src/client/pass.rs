@@ -168,7 +168,23 @@ impl<'a> Pass<'a> {
             driver.discard_replies();
         }
         self.load(driver).await?;
-        self.end(driver).await
+        let ending = self.end(driver).await?;
+        if ending == Ending::Open {
+            self.look_once_more(driver).await?;
+        }
+        Ok(ending)
+    }
+
+    /// What comes behind the last reply was asked for by nobody, and the replies before it may have been to other requests than
+    /// it seemed. A connection that was merely closed is another matter: nothing was due any more.
+    async fn look_once_more<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
+        let polled = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut self.around.done.borrow_mut()))).await;
+        // Late replies, after a stop.
+        self.settle();
+        match polled {
+            Poll::Ready(Err(broken)) if broken.fault.kind == Kind::Protocol => Err(broken),
+            _ => Ok(()),
+        }
     }
 
     async fn load<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {

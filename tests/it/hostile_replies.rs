@@ -1,6 +1,8 @@
 //! Servers that answer badly: split, wrong, late or not at all. Never a hang, never a panic, never a lost count.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -194,6 +196,34 @@ fn a_reply_that_nobody_asked_for_is_a_protocol_error() {
     let server = Scripted::answering(Some(b"+OK\r\n+OK\r\n"), None);
     let outcome = Keyswarm::run(&scenario("socket", &server)).finish().expect(1);
     assert!(outcome.errors("write", "protocol") > 0, "{outcome}");
+}
+
+#[test]
+fn a_reply_too_many_behind_the_last_one_is_no_success() {
+    for (command, phase) in [("SET", "write"), ("GET", "verify")] {
+        for surplus in ["+OK\r\n", "-ERR surplus\r\n", "$3\r\nabc\r\n", "garbage"] {
+            let (asked, values) = (AtomicU64::new(0), Mutex::new(HashMap::new()));
+            let server = Scripted::start(move |ask| {
+                if ask.load == 0 {
+                    return Act::Well;
+                }
+                let mut values = values.lock().expect("not poisoned");
+                let reply = match ask.command {
+                    "SET" => {
+                        values.insert(ask.args[0].clone(), ask.args[1].clone());
+                        b"+OK\r\n".to_vec()
+                    }
+                    "GET" => bulk(&values[&ask.args[0]]),
+                    _ => return Act::Well,
+                };
+                let last = ask.command == command && asked.fetch_add(1, Ordering::Relaxed) + 1 == KEYS;
+                Act::Bytes(if last { [&reply, surplus.as_bytes()].concat() } else { reply })
+            });
+            let outcome = Keyswarm::run(&scenario("socket", &server)).finish().expect(1);
+            assert_eq!(outcome.errors(phase, "protocol"), 1, "{surplus:?}\n{outcome}");
+            outcome.counts("verify", &[("keys.matched", KEYS)]);
+        }
+    }
 }
 
 #[test]
