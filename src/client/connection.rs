@@ -1,8 +1,8 @@
 //! One connection of one client: it owns the ledger of its keys and lives across phases, reconnecting when it was lost.
 
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
-use std::task::Poll;
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -116,7 +116,7 @@ impl Connection {
             (Work::Write, Until::Pass) => self.ledger.begin(spec.version),
             (Work::Read, _) => {}
         }
-        self.drop_if_dead(&shared.tally).await;
+        self.drop_if_dead(&shared.tally);
         if self.admitted && self.driver.is_none() && !shared.stop.is_asked() {
             Box::pin(self.open(shared, &shared.tally)).await;
         }
@@ -195,10 +195,10 @@ impl Connection {
 
     /// A connection that died while nothing was asked of it is found out before the next pass relies on it. That it was closed
     /// is no error; that it said what nobody asked for is.
-    async fn drop_if_dead(&mut self, tally: &RefCell<Tally>) {
+    fn drop_if_dead(&mut self, tally: &RefCell<Tally>) {
         let Some(driver) = &mut self.driver else { return };
         let mut unasked = Vec::new();
-        let polled = poll_fn(|cx| Poll::Ready(driver.as_driver_mut().poll(cx, &mut unasked))).await;
+        let polled = driver.as_driver_mut().poll(&mut Context::from_waker(Waker::noop()), &mut unasked);
         let Poll::Ready(Err(Broken { fault, text })) = polled else { return };
         if fault.kind == Kind::Protocol {
             tally.borrow_mut().recorder.errors.count(fault, 1, &text);

@@ -12,7 +12,7 @@ mod settling;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::task::coop::has_budget_remaining;
@@ -170,15 +170,16 @@ impl<'a> Pass<'a> {
         self.load(driver).await?;
         let ending = self.end(driver).await?;
         if ending == Ending::Open {
-            self.look_once_more(driver).await?;
+            self.look_once_more(driver)?;
         }
         Ok(ending)
     }
 
     /// What comes behind the last reply was asked for by nobody, and the replies before it may have been to other requests than
     /// it seemed. A connection that was merely closed is another matter: nothing was due any more.
-    async fn look_once_more<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
-        let polled = poll_fn(|cx| Poll::Ready(driver.poll(cx, &mut self.around.done.borrow_mut()))).await;
+    fn look_once_more<D: Driver>(&mut self, driver: &mut D) -> Result<(), Broken> {
+        // A waker of this task, left behind in the socket, would keep the memory of the whole task.
+        let polled = driver.poll(&mut Context::from_waker(Waker::noop()), &mut self.around.done.borrow_mut());
         // Late replies, after a stop.
         self.settle();
         match polled {
