@@ -183,8 +183,8 @@ pub fn warning(warning: &Warning) -> String {
         }
         Warning::FellShort { phase, offered, achieved } => {
             format!(
-                "{phase} fell short: {} wanted, {} answered in time. Requests wait for their turn and time out from their \
-                 intended moment on; less was taken than was offered.",
+                "{phase} fell short: {} wanted, {} answered. Less was taken than was offered: requests wait for their turn, and \
+                 time out from their intended moment on.",
                 rate_shown(*offered),
                 rate_shown(*achieved)
             )

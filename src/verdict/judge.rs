@@ -8,7 +8,7 @@ use super::limits::{self, Cause};
 use super::{
     Ceiling, Fate, Impossible, Outcome, PhaseOutcome, Reconciled, Reconciliation, RunOutcome, Warning, reconcile,
 };
-use crate::plan::{Plan, Replies};
+use crate::plan::{Plan, Replies, Until};
 use crate::record::Latency;
 use crate::wire::fault::Kind;
 
@@ -305,16 +305,25 @@ fn served(phases: &[PhaseOutcome]) -> impl Iterator<Item = &PhaseOutcome> {
     phases[..gone].iter().filter(|phase| phase.server == Fate::There)
 }
 
-/// Whether a phase with a rate stayed behind it by more than chance explains.
+/// Whether a phase with a rate stayed behind it by more than chance explains: requests were given up, or came in late.
 fn fell_short(phase: &PhaseOutcome) -> Option<Warning> {
     const WORTH_SAYING: f64 = 0.99;
-    let offered = phase.load?.rate?.per_second;
+    /// So much later than the last request is due may be its own latency.
+    const LATE_SECONDS: f64 = 0.5;
+    let load = phase.load?;
+    let offered = load.rate?.per_second;
     let requests = phase.record.requests;
     let then = phase.record.then;
     // Where no reply is read, what was handed over is all that could be done.
     let done = requests.ok + requests.discarded;
-    let kept_up = done as f64 >= WORTH_SAYING * requests.scheduled as f64;
     let first = (done - then.ok - then.discarded) as f64;
+    let due = match load.until {
+        Until::After(duration) => duration.as_secs_f64(),
+        // At random moments so many take longer by chance than at even ones.
+        Until::Pass => (first + 4.0 * first.sqrt()) / offered,
+    };
+    let in_time = phase.seconds <= due / WORTH_SAYING + LATE_SECONDS;
+    let kept_up = in_time && done as f64 >= WORTH_SAYING * requests.scheduled as f64;
     let achieved = if phase.seconds > 0.0 { first / phase.seconds } else { 0.0 };
     let kept_up = kept_up || achieved >= WORTH_SAYING * offered;
     (!kept_up).then(|| Warning::FellShort { phase: phase.name.clone(), offered, achieved })

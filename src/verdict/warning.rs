@@ -72,7 +72,7 @@ pub enum Warning {
         phase: String,
         /// Requests per second that were wanted.
         offered: f64,
-        /// Requests per second that were answered in time, and not with an error.
+        /// Requests per second that were answered before they timed out, and not with an error, until the last was settled.
         achieved: f64,
     },
     /// Connections found no free port on this side.

@@ -46,8 +46,20 @@ fn counts_that_do_not_add_up_make_a_run_invalid() {
 
 #[test]
 fn a_rate_falls_short_of_a_server_that_is_there() {
-    use crate::plan::{Arrivals, Load, Pipeline, Rate};
+    use crate::plan::{Arrivals, Load, Pipeline, Rate, Until};
     let mut run = good_run();
+    let paced = |rate: f64, seconds: Option<u64>| {
+        let mut run = good_run();
+        let until = seconds.map_or(Until::Pass, |seconds| Until::After(std::time::Duration::from_secs(seconds)));
+        let rate = Some(Rate { per_second: rate, arrivals: Arrivals::Uniform });
+        let load = Load { rate, until, ..Load::pass(Pipeline::All) };
+        (run.phases[1].load, run.phases[1].seconds) = (Some(load), 4.0);
+        judged(run).warnings.iter().filter(|warning| matches!(warning, Warning::FellShort { .. })).count()
+    };
+    // All was answered within four seconds, which should have taken four, or two.
+    let all = ALL as f64;
+    assert_eq!([paced(all / 4.0, None), paced(all / 2.0, None)], [0, 1]);
+    assert_eq!([paced(all, Some(4)), paced(all, Some(2))], [0, 1]);
     for phase in &mut run.phases[1..] {
         let rate = Some(Rate { per_second: 1e9, arrivals: Arrivals::Uniform });
         phase.load = Some(Load { rate, ..Load::pass(Pipeline::All) });
